@@ -1,0 +1,54 @@
+# Everything here sets itself up: a fresh clone, Python 3.11+ and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup test lint unit boundscheck coverage format run bench clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## make .venv and install the project with its development tools
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'Python 3.11 or newer is needed; "$(PYTHON)" is not that. Try: make PYTHON=python3.12' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+test: lint unit boundscheck coverage  ## all checks, as CI runs them
+
+lint: $(READY)  ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+unit: $(READY)  ## all tests, on two workers
+	$(BIN)/python -m pytest -n 2
+
+boundscheck: $(READY)  ## the engine's tests again, every array index checked
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 -m engine
+
+coverage: $(READY)  ## line coverage of the kernels, run as plain Python
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m interpreted --cov=montecristo_env.core --cov-fail-under=95
+
+format: $(READY)  ## let ruff mend and format the code
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+run: $(READY)  ## play random games and show how they went
+	$(BIN)/python -m montecristo_train.random_games
+
+bench: $(READY)  ## measure the engine's speed
+	$(BIN)/python benchmarks/engine.py
+
+clean:  ## remove the environment, builds and caches
+	rm -rf $(VENV) build dist *.egg-info agents/*.egg-info train/*.egg-info \
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

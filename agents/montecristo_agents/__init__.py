@@ -1,0 +1,1 @@
+"""Players for montecristo-env: one file each, behind one small protocol."""

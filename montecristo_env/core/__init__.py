@@ -1,0 +1,1 @@
+"""The rules of the game, compiled. Knows nothing of PettingZoo, Gymnasium or torch."""

@@ -1,0 +1,166 @@
+"""How the rules are compiled, and where the compiled code is kept.
+
+Numba's own cache goes stale when a constant or a callee in another file changes, and two processes that fill it
+together can overwrite each other's index. So the cache folder is named by a hash of everything the machine code
+depends on, is filled in a private folder first, and appears under its name in one atomic rename.
+"""
+
+import atexit
+import functools
+import hashlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import llvmlite.binding as llvm
+import numba
+import numba.core.config
+import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CACHE_VARIABLE = "MONTECRISTO_CACHE_DIR"
+_config: Any = numba.core.config
+_njit: Any = numba.njit
+INTERPRETED = bool(_config.DISABLE_JIT)
+_entry_points: list[Any] = []
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """A piece of the rules, compiled into the entry points that use it."""
+    if INTERPRETED:
+        return _interpreted(function)
+    compiled: Callable[P, R] = _njit(function, nogil=True, error_model="numpy")
+    return compiled
+
+
+def entry_point(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that Python calls: compiled on first use, and kept on disk."""
+    if INTERPRETED:
+        return _interpreted(function)
+    with _cache_directory(_building or _finished):
+        compiled: Callable[P, R] = _njit(function, nogil=True, error_model="numpy", cache=_caching)
+    _entry_points.append(compiled)
+    return compiled
+
+
+def _interpreted(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function in Python, made to agree with compiled code.
+
+    64-bit arithmetic wraps around without a warning, and rows of a batch have attributes.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> R:
+        if isinstance(args[0], np.ndarray) and args[0].dtype.names:
+            args = (args[0].view(np.recarray), *args[1:])
+        with np.errstate(over="ignore"):
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+_compile_lock = threading.Lock()
+_compiled = INTERPRETED
+
+
+def compile_once(call_every_entry_point: Callable[[], None]) -> None:
+    """Compiles or loads everything at the first call in this process; compiling is announced and its result kept."""
+    global _compiled
+    with _compile_lock:
+        if _compiled:
+            return
+        if _building or not _caching:
+            print("montecristo_env: compiling the rules, once…", file=sys.stderr, flush=True)
+        call_every_entry_point()
+        for compiled in _entry_points:
+            compiled.disable_compile()  # other types than those of the one batch class would be a mistake
+        if _building and _finished:
+            _publish(_building, _finished)
+        _compiled = True
+
+
+def _publish(building: Path, finished: Path) -> None:
+    """Gives a filled cache its name; if another process was first, its cache is as good as ours."""
+    try:
+        building.rename(finished)
+    except OSError:
+        if not finished.is_dir():
+            print(f"montecristo_env: compiled code could not be kept in {finished}", file=sys.stderr)
+
+
+def _fingerprint() -> str:
+    """A hash of all that the machine code depends on."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(f"{source} {source.stat().st_mtime_ns}\0".encode() + source.read_bytes())
+    settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
+    versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
+    cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+    digest.update("\0".join([platform.python_version(), platform.machine(), *versions, *cpu, *settings]).encode())
+    return digest.hexdigest()[:16]
+
+
+def _cache_roots() -> Iterator[Path]:
+    """Where compiled code may be kept, best first; a read-only or missing home falls through to the next."""
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        yield Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    with suppress(RuntimeError):  # no home directory
+        yield Path(base).expanduser() / "montecristo-env"
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
+    yield Path(tempfile.gettempdir()) / f"montecristo-env-{user}"
+
+
+def _find_cache() -> tuple[Path | None, Path | None]:
+    """(the folder of finished code, a private folder to fill first), each None where there is none."""
+    name = _fingerprint()
+    for root in _cache_roots():
+        if (root / name).is_dir() and _is_mine(root):
+            return root / name, None
+        try:
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if _is_mine(root):
+                building = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=root))
+                atexit.register(shutil.rmtree, building, ignore_errors=True)
+                return root / name, building
+        except OSError:
+            continue
+    return None, None
+
+
+def _is_mine(folder: Path) -> bool:
+    """Code is only loaded from a folder that no other user could have filled."""
+    if not hasattr(os, "getuid"):
+        return True
+    facts = folder.stat()
+    return facts.st_uid in (os.getuid(), 0) and not facts.st_mode & 0o022
+
+
+@contextmanager
+def _cache_directory(folder: Path | None) -> Iterator[None]:
+    """Numba reads its cache folder from a global setting when a function is decorated: set it for that moment only."""
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = str(folder or "")
+    try:
+        yield
+    finally:
+        _config.CACHE_DIR = before
+
+
+_finished, _building = (None, None) if INTERPRETED else _find_cache()
+_caching = _finished is not None
+
+
+def cache_info() -> dict[str, Any]:
+    """Where the compiled code of this process came from, for bug reports and tests."""
+    return {"interpreted": INTERPRETED, "folder": _finished, "was_cached": _caching and _building is None}

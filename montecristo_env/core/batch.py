@@ -1,0 +1,193 @@
+"""The entry points: what Python calls. Each is a loop over rows of a batch and allocates nothing.
+
+All of them take the rows to work on as an index array and a range of it, so that threads can share the work.
+"""
+
+import numpy as np
+
+from montecristo_env.core import invariants
+from montecristo_env.core._jit import compile_once, entry_point
+from montecristo_env.core.actions import COUNT, FIRST
+from montecristo_env.core.chance import fill_bag, random_choice, resample_hidden, shuffle_discards_under_pile
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, TOKENS_DRAWN, Decision
+from montecristo_env.core.layout import STATE, States, aligned_zeros
+from montecristo_env.core.legal import NOTHING, legal_choices
+from montecristo_env.core.observation import SIZE, observe
+from montecristo_env.core.rules import apply, enter_lane, play, start
+from montecristo_env.core.scoring import WIN, write_rewards
+from montecristo_env.core.setup import next_seed, set_up
+
+_ONE = np.uint64(1)
+NO_ACTION = NONE  # sampled for a game that is over
+
+
+@entry_point
+def start_games(states: States, rows: np.ndarray, seeds: np.ndarray, begin: int, end: int) -> None:
+    """New games from these seeds."""
+    for k in range(begin, end):
+        start(states[rows[k]], seeds[k])
+
+
+@entry_point
+def restart_games(states: States, rows: np.ndarray, begin: int, end: int) -> None:
+    """New games, each from the seed that follows its last one."""
+    for k in range(begin, end):
+        s = states[rows[k]]
+        start(s, next_seed(s.seed))
+
+
+@entry_point
+def first_illegal(states: States, rows: np.ndarray, actions: np.ndarray) -> int:
+    """The first place whose action is not legal, or NONE. A game that is over takes any."""
+    for k in range(rows.size):
+        s = states[rows[k]]
+        choice = actions[k] - FIRST[s.decision]
+        if s.legal != NOTHING and (
+            choice < 0 or actions[k] >= FIRST[s.decision + 1] or (s.legal >> np.uint64(choice)) & _ONE == NOTHING
+        ):
+            return k
+    return NONE
+
+
+@entry_point
+def step_games(
+    states: States, rows: np.ndarray, actions: np.ndarray, rewards: np.ndarray, reward: int, begin: int, end: int
+) -> None:
+    """One legal action in every game that is not over."""
+    for k in range(begin, end):
+        s = states[rows[k]]
+        rewards[rows[k], :] = 0.0
+        if s.legal != NOTHING:
+            play(s, actions[k] - FIRST[s.decision])
+            if s.legal == NOTHING:
+                write_rewards(s, reward, rewards[rows[k]])
+
+
+@entry_point
+def play_random(
+    states: States, rows: np.ndarray, steps: int, rewards: np.ndarray, reward: int, begin: int, end: int
+) -> None:
+    """Up to so many uniformly random decisions in every game."""
+    for k in range(begin, end):
+        s = states[rows[k]]
+        rewards[rows[k], :] = 0.0
+        if s.legal == NOTHING:
+            continue
+        for _ in range(steps):
+            play(s, random_choice(s))
+            if s.legal == NOTHING:
+                write_rewards(s, reward, rewards[rows[k]])
+                break
+
+
+@entry_point
+def sample_actions(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """A uniformly random legal action for every game."""
+    for k in range(begin, end):
+        s = states[rows[k]]
+        out[k] = FIRST[s.decision] + random_choice(s) if s.legal != NOTHING else NO_ACTION
+
+
+@entry_point
+def write_observations(
+    states: States, rows: np.ndarray, players: np.ndarray, out: np.ndarray, begin: int, end: int
+) -> None:
+    """What a player of every game sees; `players` has one entry for all, or one per row; NONE is the decider."""
+    for k in range(begin, end):
+        s = states[rows[k]]
+        player = players[k if players.size > 1 else 0]
+        if player == NONE:
+            player = max(s.current_player, 0)
+        observe(s, player, out[k])
+
+
+@entry_point
+def write_masks(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """1 for every legal action."""
+    for k in range(begin, end):
+        s = states[rows[k]]
+        out[k, :] = 0
+        if s.decision != Decision.OVER:
+            first = FIRST[s.decision]
+            for choice in range(FIRST[s.decision + 1] - first):
+                out[k, first + choice] = (s.legal >> np.uint64(choice)) & _ONE
+
+
+@entry_point
+def resample_games(states: States, rows: np.ndarray, keys: np.ndarray, begin: int, end: int) -> None:
+    """Redraws what is hidden."""
+    for k in range(begin, end):
+        resample_hidden(states[rows[k]], keys[k])
+
+
+@entry_point
+def find_violations(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """The failed checks of every game."""
+    for k in range(begin, end):
+        out[k] = invariants.violations(states[rows[k]])
+
+
+# --- one move at a time, forced ones too: for game records
+
+
+@entry_point
+def lay_out(states: States, row: int, seed: np.uint64) -> None:
+    """Setup only, before the first card is drawn."""
+    set_up(states[row], seed)
+
+
+@entry_point
+def proceed(states: States, row: int, choice: int) -> None:
+    """The start of the first lane (choice NONE) or one decision; the next decision is asked even if it is forced."""
+    s = states[row]
+    if choice == NONE:
+        enter_lane(s)
+    else:
+        apply(s, choice)
+    s.legal = legal_choices(s)
+
+
+@entry_point
+def prepare_draw(states: States, row: int, cards: int) -> None:
+    """Shuffles already now, if drawing so many cards will need it: a replay can then arrange them (§4.3)."""
+    s = states[row]
+    if s.pile_size < cards:
+        shuffle_discards_under_pile(s)
+
+
+@entry_point
+def prepare_chest(states: States, row: int) -> None:
+    """Fills the bag already now, if opening the chest will need it (§6.2)."""
+    s = states[row]
+    if s.bag_size < TOKENS_DRAWN:
+        fill_bag(s)
+
+
+def compile_all() -> None:
+    """Compiles, or loads, every entry point; the first use in a process calls this."""
+    compile_once(_call_every_entry_point)
+
+
+def _call_every_entry_point() -> None:
+    states = np.zeros(1, STATE)
+    states["num_players"] = MIN_PLAYERS
+    states["deck"] = states["tokens"] = 2
+    states["target"] = states["round_limit"] = 1
+    rows = np.zeros(1, np.int64)
+    seeds = np.zeros(1, np.uint64)
+    actions = np.zeros(1, np.int64)
+    rewards = np.zeros((1, MAX_PLAYERS), np.float32)
+    start_games(states, rows, seeds, 0, 1)
+    sample_actions(states, rows, actions, 0, 1)
+    first_illegal(states, rows, actions)
+    step_games(states, rows, actions, rewards, WIN, 0, 1)
+    play_random(states, rows, 1, rewards, WIN, 0, 1)
+    write_observations(states, rows, actions * 0, aligned_zeros((1, SIZE), np.int8), 0, 1)
+    write_masks(states, rows, aligned_zeros((1, COUNT), np.int8), 0, 1)
+    resample_games(states, rows, seeds, 0, 1)
+    find_violations(states, rows, actions, 0, 1)
+    restart_games(states, rows, 0, 1)
+    lay_out(states, 0, seeds[0])
+    proceed(states, 0, NONE)
+    prepare_draw(states, 0, 1)
+    prepare_chest(states, 0)

@@ -1,0 +1,218 @@
+"""Chance: shuffles of the cards, mixings of the bag, and the redrawing of what is hidden.
+
+Every shuffle is a fixed permutation of all 30 cards (or tokens) that follows from the game's key and the number of
+the shuffle, restricted to those present. So the deal does not depend on what players decide, as far as the rules allow.
+"""
+
+import numpy as np
+
+from montecristo_env.core._jit import kernel
+from montecristo_env.core.constants import CARD_TYPES, HIDDEN_SLOTS, NONE, TOKEN_TYPES
+from montecristo_env.core.layout import Row
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the constants of SplitMix64
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
+_SLOT_MASK = HIDDEN_SLOTS - 1
+
+
+@kernel
+def mix(x: np.uint64) -> np.uint64:
+    """Scrambles 64 bits (the output function of SplitMix64)."""
+    x = (x ^ (x >> _S30)) * _MIX_1
+    x = (x ^ (x >> _S27)) * _MIX_2
+    return x ^ (x >> _S31)
+
+
+@kernel
+def stream(key: np.uint64, number: int) -> np.uint64:
+    """The start of stream `number` of a key."""
+    return mix(key + _GOLDEN * np.uint64(number + 1))
+
+
+@kernel
+def below(state: np.uint64, bound: int) -> int:
+    """A number in range(bound) from the generator state; the caller advances the state with `advance`."""
+    return int(((mix(state) >> _S32) * np.uint64(bound)) >> _S32)
+
+
+@kernel
+def advance(state: np.uint64) -> np.uint64:
+    """The next state of a generator."""
+    return state + _GOLDEN
+
+
+@kernel
+def permute(items: np.ndarray, size: int, state: np.uint64) -> None:
+    """Fisher-Yates on the first `size` items."""
+    for last in range(size - 1, 0, -1):
+        state = advance(state)
+        other = below(state, last + 1)
+        items[last], items[other] = items[other], items[last]
+
+
+@kernel
+def shuffled(s: Row, copies: np.ndarray, present: np.ndarray, types: int, state: np.uint64) -> int:
+    """Fills `scratch` with a shuffle of the items present, and returns their number.
+
+    All copies that exist are permuted, absent ones as blanks that are then dropped: the order of two items is the same
+    whatever else is there.
+    """
+    total = 0
+    for item in range(types):
+        for copy in range(copies[item]):
+            s.scratch[total] = item if copy < present[item] else NONE
+            total += 1
+    permute(s.scratch, total, state)
+    size = 0
+    for i in range(total):
+        if s.scratch[i] != NONE:
+            s.scratch[size] = s.scratch[i]
+            size += 1
+    return size
+
+
+@kernel
+def shuffle_discards_under_pile(s: Row) -> None:
+    """The discard pile becomes a new pile, under what is left of the old one (nothing, when a draw needs it: §4.3)."""
+    tag = 0
+    while _in_use(s, tag):
+        tag += 1
+    size = shuffled(s, s.deck, s.card_discard, CARD_TYPES, stream(s.cards_key, s.shuffles))
+    if size > 0:
+        s.shuffles += 1
+    slot = 0
+    for i in range(size):
+        while s.slot_shuffle[slot] != NONE:
+            slot += 1
+        s.slot_shuffle[slot] = tag
+        s.slot_card[slot] = s.scratch[i]
+        put_under_pile(s, slot)
+    for card in range(CARD_TYPES):
+        s.unseen[card] += s.card_discard[card]
+        s.card_discard[card] = 0
+
+
+@kernel
+def _in_use(s: Row, tag: int) -> bool:
+    for slot in range(HIDDEN_SLOTS):  # noqa: SIM110 (a generator would not compile)
+        if s.slot_shuffle[slot] == tag:
+            return True
+    return False
+
+
+@kernel
+def put_under_pile(s: Row, slot: int) -> None:
+    """A hidden card goes to the very bottom of the pile (§4.6)."""
+    s.pile[(s.pile_top + s.pile_size) & _SLOT_MASK] = slot
+    s.pile_size += 1
+
+
+@kernel
+def draw_hidden(s: Row) -> int:
+    """Takes the top card of the pile unseen: its slot, or NONE if pile and discards are empty (§4.3)."""
+    if s.pile_size == 0:
+        shuffle_discards_under_pile(s)
+        if s.pile_size == 0:
+            return NONE
+    slot = int(s.pile[s.pile_top])
+    s.pile_top = (s.pile_top + 1) & _SLOT_MASK
+    s.pile_size -= 1
+    return slot
+
+
+@kernel
+def draw_card(s: Row) -> int:
+    """Draws the top card of the pile face up, or NONE."""
+    slot = draw_hidden(s)
+    if slot == NONE:
+        return NONE
+    card = int(s.slot_card[slot])
+    s.slot_shuffle[slot] = NONE
+    s.slot_card[slot] = 0
+    s.unseen[card] -= 1
+    return card
+
+
+@kernel
+def fill_bag(s: Row) -> None:
+    """All discarded tokens go back into the bag, which is mixed anew (§6.2)."""
+    for token in range(TOKEN_TYPES):
+        s.bag_count[token] += s.token_discard[token]
+        s.token_discard[token] = 0
+    s.bag_size = shuffled(s, s.tokens, s.bag_count, TOKEN_TYPES, stream(s.tokens_key, s.refills))
+    s.refills += 1
+    for i in range(s.bag_size):
+        s.bag[i] = s.scratch[i]
+
+
+@kernel
+def draw_token(s: Row) -> int:
+    """Draws one token from the bag."""
+    s.bag_size -= 1
+    token = int(s.bag[s.bag_size])
+    s.bag_count[token] -= 1
+    return token
+
+
+@kernel
+def random_choice(s: Row) -> int:
+    """The place in its block of a uniformly random legal action; advances the stream of random play."""
+    s.play_key = advance(s.play_key)
+    return _nth_bit(s.legal, below(s.play_key, count_bits(s.legal)))
+
+
+_B0, _B1, _B2, _B4, _B8, _B56 = (np.uint64(n) for n in (0, 1, 2, 4, 8, 56))
+_M1 = np.uint64(0x5555555555555555)
+_M2 = np.uint64(0x3333333333333333)
+_M4 = np.uint64(0x0F0F0F0F0F0F0F0F)
+_MSUM = np.uint64(0x0101010101010101)
+
+
+@kernel
+def count_bits(bits: np.uint64) -> int:
+    """How many bits are set; LLVM knows this pattern as one instruction."""
+    bits = bits - ((bits >> _B1) & _M1)
+    bits = (bits & _M2) + ((bits >> _B2) & _M2)
+    bits = (bits + (bits >> _B4)) & _M4
+    return int((bits * _MSUM) >> _B56)
+
+
+@kernel
+def _nth_bit(bits: np.uint64, n: int) -> int:
+    """The place of the n-th set bit, from 0."""
+    for _ in range(n):
+        bits = bits & (bits - _B1)
+    return count_bits((bits & (~bits + _B1)) - _B1)
+
+
+@kernel
+def lowest_bit(bits: np.uint64) -> int:
+    """The place of the lowest set bit."""
+    return _nth_bit(bits, 0)
+
+
+@kernel
+def resample_hidden(s: Row, key: np.uint64) -> None:
+    """Redraws everything that no player knows, consistent with everything that all players know (§10.1)."""
+    s.seed = key
+    s.cards_key = stream(key, 0)
+    s.tokens_key = stream(key, 1)
+    s.play_key = stream(key, 2)
+    permute(s.bag, s.bag_size, stream(key, 3))
+    state = stream(key, 4)
+    for last in range(HIDDEN_SLOTS - 1, 0, -1):  # Fisher-Yates among the slots of the same shuffle
+        tag = s.slot_shuffle[last]
+        if tag == NONE:
+            continue
+        alike = 0
+        for slot in range(last + 1):
+            alike += s.slot_shuffle[slot] == tag
+        state = advance(state)
+        skip = below(state, alike)
+        other = 0
+        while s.slot_shuffle[other] != tag or skip > 0:
+            skip -= s.slot_shuffle[other] == tag
+            other += 1
+        s.slot_card[last], s.slot_card[other] = s.slot_card[other], s.slot_card[last]

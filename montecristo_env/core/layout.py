@@ -1,0 +1,129 @@
+"""The state of one game: one packed row, declared here and nowhere else.
+
+A batch is an array of such rows; `states["score"]` is the (N, 4) view of all scores. All fields that have a
+seat axis are 4 seats wide, whatever the number of players. Seats in `lanes` are stored as seat + 1, so that 0 is empty.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_env.core.constants import (
+    ADVENTURERS,
+    CARD_TYPES,
+    DUNGEONS,
+    HIDDEN_SLOTS,
+    KINDS,
+    LANE_ROOM,
+    LANES,
+    MAX_PLAYERS,
+    MOST_CARDS_HELD,
+    SIZES,
+    TOKEN_TYPES,
+    TOKENS,
+    TOKENS_DRAWN,
+    ZONES,
+)
+
+CACHE_LINE = 64
+
+_fields: list[tuple[Any, ...]] = [
+    # --- randomness: three streams (§2), derived from the seed, and one for random play
+    ("seed", np.uint64),  # of this game's deal
+    ("cards_key", np.uint64),  # every shuffle of the supply cards follows from this key and its number
+    ("tokens_key", np.uint64),  # every mixing of the bag likewise
+    ("play_key", np.uint64),  # state of the generator of random play; no part of the game
+    # --- the decision at hand
+    ("legal", np.uint64),  # bit i: action i of the block of `decision` is legal; 0 when over
+    ("decisions", np.int32),  # decisions asked and taken so far, forced ones not counted
+    ("round_number", np.int16),  # from 1
+    ("score", np.int16, (MAX_PLAYERS,)),
+    ("shuffles", np.int16),  # shuffles of the supply cards so far
+    ("refills", np.int16),  # mixings of the bag so far
+    # --- settings (§1.9)
+    ("target", np.int16),
+    ("round_limit", np.int16),
+    ("deck", np.int8, (CARD_TYPES,)),  # copies of each card
+    ("tokens", np.int8, (TOKEN_TYPES,)),  # copies of each token
+    ("card_adventurers", np.int8, (SIZES,)),  # adventurers on a card with 1, 2, 3 bags
+    ("market_values", np.int8, (KINDS,)),  # of the five spaces, best first
+    ("num_players", np.int8),
+    # --- whose turn
+    ("decision", np.int8),  # constants.Decision
+    ("current_player", np.int8),  # who must decide, -1 when over
+    ("active_player", np.int8),  # owner of the marble in use (§3.1)
+    ("cylinder", np.int8),  # current lane
+    ("terminated", np.bool_),  # over by §9.1
+    ("truncated", np.bool_),  # cut off by §9.4
+    ("winners", np.int8, (MAX_PLAYERS,)),  # 1 for each winner, once over
+    # --- the board
+    ("lanes", np.int8, (LANES, LANE_ROOM)),  # seat + 1 of each marble, bottom first
+    ("lane_size", np.int8, (LANES,)),
+    ("market", np.int8, (KINDS,)),  # kinds, best space first
+    ("dungeon_tokens", np.int8, (DUNGEONS, TOKEN_TYPES)),  # number of each token
+    ("queue_length", np.int8, (DUNGEONS,)),
+    ("crew", np.int8, (MAX_PLAYERS, DUNGEONS)),  # adventurers of each player in each dungeon
+    (
+        "places",
+        np.int8,
+        (MAX_PLAYERS, DUNGEONS, ADVENTURERS),
+    ),  # their places in the queue, foremost first, from 1; 0 none
+    ("zones", np.int8, (MAX_PLAYERS, ZONES)),  # 1 where the player has an adventurer
+    ("supply", np.int8, (MAX_PLAYERS,)),  # adventurers in the personal supply
+    ("marseille", np.int8, (MAX_PLAYERS,)),  # adventurers in the general supply
+    # --- cards
+    ("hands", np.int8, (MAX_PLAYERS, CARD_TYPES)),  # number of each face-up card
+    ("hand_size", np.int8, (MAX_PLAYERS,)),  # wild bags included
+    ("wilds", np.int8, (MAX_PLAYERS,)),  # number of wild bags
+    ("wild_slots", np.int8, (MAX_PLAYERS, MOST_CARDS_HELD)),  # where their cards are hidden, held longest first
+    ("card_discard", np.int8, (CARD_TYPES,)),
+    ("unseen", np.int8, (CARD_TYPES,)),  # number of each card among pile and wild bags: known to all
+    ("pile", np.int8, (HIDDEN_SLOTS,)),  # ring of slots, from pile_top downwards
+    ("pile_top", np.int8),
+    ("pile_size", np.int8),
+    ("slot_shuffle", np.int8, (HIDDEN_SLOTS,)),  # which shuffle a hidden card comes from (§10.1), -1 for a free slot
+    ("slot_card", np.int8, (HIDDEN_SLOTS,)),  # HIDDEN: the card in the slot
+    ("scratch", np.int8, (HIDDEN_SLOTS,)),  # room for one permutation while shuffling; no part of the game
+    # --- tokens
+    ("bag", np.int8, (TOKENS,)),  # HIDDEN: the order in which tokens will be drawn, last first
+    ("bag_size", np.int8),
+    ("bag_count", np.int8, (TOKEN_TYPES,)),  # number of each token in the bag: known to all
+    ("token_discard", np.int8, (TOKEN_TYPES,)),
+    # --- Supply (§4)
+    ("offer", np.int8, (CARD_TYPES,)),  # number of each card drawn and not yet dealt
+    ("offer_size", np.int8),
+    ("recipient", np.int8),  # who gets the next card, -1 outside the deal
+    # --- Adventurers (§5)
+    ("placements_left", np.int8),
+    ("zone_used", np.int8),
+    ("reinforcements_left", np.int8),
+    # --- Treasure chest (§6)
+    ("drawn_tokens", np.int8, (TOKENS_DRAWN,)),  # not yet placed, in order; -1 none
+    ("chest_dungeons", np.int8, (DUNGEONS,)),  # 1 where this chest has put a token
+    # --- Scoring round (§8)
+    ("gather_dungeon", np.int8),  # -1 outside
+    ("gather_order", np.int8, (MAX_PLAYERS,)),  # seats whose turn in this dungeon is not over, current first; -1 none
+    ("taking", np.int8),  # the token being paid for, -1 none
+    ("left_over", np.int8, (KINDS,)),  # bags paid in this turn and not used up (§8.4); the price is met from here
+    ("gathered", np.int8, (MAX_PLAYERS, TOKEN_TYPES)),  # tokens in front of each player
+]
+_size = np.dtype(_fields).itemsize
+STATE = np.dtype([*_fields, ("padding", np.int8, (-_size % CACHE_LINE,))])
+"""The dtype of a game."""
+
+HIDDEN_FIELDS = ("seed", "cards_key", "tokens_key", "play_key", "slot_card", "bag", "scratch")
+"""What no player may learn: two rows that differ only here are the same information state (§10.2)."""
+
+Row: TypeAlias = Any  # a Numba record, or a np.record where nothing is compiled
+States: TypeAlias = NDArray[np.void]
+
+
+def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """An array of zeros that starts on a cache line: misaligned batch buffers can be several times slower."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.zeros(size + CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    aligned: NDArray[Any] = memory[start : start + size].view(dtype).reshape(shape)
+    return aligned

@@ -1,0 +1,422 @@
+"""A batch of games with a NumPy face: the one object that every interface stands on."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, Protocol, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from montecristo_env.core import actions, batch, invariants, observation
+from montecristo_env.core._jit import INTERPRETED
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Decision
+from montecristo_env.core.layout import STATE, States, aligned_zeros
+from montecristo_env.core.scoring import REWARDS
+from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
+from montecristo_env.public import public_state
+from montecristo_env.ruleset import Ruleset
+
+Rows: TypeAlias = int | ArrayLike | None
+
+ROWS_PER_THREAD = 256  # fewer games than this are not worth handing to another thread
+SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps them
+
+
+class Watcher(Protocol):
+    """Somebody who follows one game of a batch as it is played."""
+
+    def before_step(self, action: int) -> None:
+        """The game is about to make this legal action."""
+
+    def before_reset(self) -> None:
+        """The game is about to be replaced by a new one."""
+
+
+class GameBatch:
+    """N games of The Secret of Monte Cristo, stepped together in compiled code.
+
+    Args:
+        num_games: how many games.
+        num_players: 2, 3 or 4, or an array of N of these.
+        seed: an int, from which every game gets a seed of its own; an array of N seeds, taken as they are (see
+            `seeds`); None for an unpredictable one. Same seed, same game, on every machine.
+        ruleset: the settings, default `Ruleset()`.
+        reward: "win", "rank" or "margin", all paid at the end and zero-sum. "win": (n * share - 1) / (n - 1), where
+            w winners have a share of 1/w each; "rank": linear from +1 for the first to -1 for the last, the mean for
+            those who tie; "margin": (own score - mean of the others' scores) / target.
+        threads: how many threads may share the work; default: as many as there are cores. No result depends on it.
+
+    Decisions with a single legal action are made by the engine (§11.4): `current_player` always has a choice. A game
+    that is over stays as it is, whatever action it gets, until `reset`.
+
+    ```python
+    games = GameBatch(1024, num_players=3, seed=0)
+    mask = games.action_mask()
+    while not games.over.all():
+        games.step(games.sample_actions())
+    games.scores, games.winners
+    ```
+    """
+
+    def __init__(
+        self,
+        num_games: int = 1,
+        num_players: int | ArrayLike = 2,
+        seed: int | ArrayLike | None = None,
+        ruleset: Ruleset | None = None,
+        reward: str = "win",
+        threads: int | None = None,
+    ) -> None:
+        if not isinstance(num_games, int | np.integer) or num_games < 1:
+            raise InvalidArgument(f"num_games must be a whole number from 1, but is {num_games!r}")
+        players = _player_counts(num_players, int(num_games))
+        seeds = _seeds(seed, int(num_games))
+        if ruleset is not None and not isinstance(ruleset, Ruleset):
+            raise InvalidArgument(f"ruleset must be a Ruleset, but is {ruleset!r}")
+        if reward not in REWARDS:
+            raise InvalidArgument(f"reward must be one of {', '.join(REWARDS)}, but is {reward!r}")
+        if threads is not None and threads < 1:
+            raise InvalidArgument(f"threads must be at least 1, but is {threads!r}")
+        self.ruleset = ruleset or Ruleset()
+        self.reward = reward
+        self.threads = int(threads or os.cpu_count() or 1)
+        states = aligned_zeros(int(num_games), STATE)
+        states["num_players"] = players
+        states["deck"] = np.ravel(self.ruleset.deck)
+        states["tokens"] = np.ravel(self.ruleset.tokens)
+        states["card_adventurers"] = self.ruleset.card_adventurers
+        states["market_values"] = self.ruleset.market
+        states["target"] = self.ruleset.target
+        states["round_limit"] = self.ruleset.round_limit
+        self._adopt(states)
+        self._run(batch.start_games, self._all, seeds)
+
+    def _adopt(self, states: States) -> None:
+        """Takes over these games; everything that is not in a row is made here."""
+        batch.compile_all()
+        self.states = states
+        self.rewards: NDArray[np.float32] = aligned_zeros((states.size, MAX_PLAYERS), np.float32)
+        self._all = np.arange(states.size)
+        self._reward = REWARDS.index(self.reward)
+        self._watchers: dict[int, list[Watcher]] = {}
+
+    # --- what there is
+
+    def __len__(self) -> int:
+        return int(self.states.size)
+
+    def __repr__(self) -> str:
+        counts = "/".join(map(str, np.unique(self.num_players)))
+        return f"<GameBatch of {len(self)} games, {counts} players, {int(self.over.sum())} over>"
+
+    @property
+    def num_players(self) -> NDArray[np.int8]:
+        """Players of each game, (N,)."""
+        return self.states["num_players"]
+
+    @property
+    def current_player(self) -> NDArray[np.int8]:
+        """Who must decide in each game, -1 where it is over, (N,)."""
+        return self.states["current_player"]
+
+    @property
+    def terminated(self) -> NDArray[np.bool_]:
+        """Which games are over by §9.1, (N,)."""
+        return self.states["terminated"]
+
+    @property
+    def truncated(self) -> NDArray[np.bool_]:
+        """Which games were cut off at the round limit (§9.4), (N,)."""
+        return self.states["truncated"]
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which games are over either way, (N,)."""
+        over: NDArray[np.bool_] = self.states["decision"] == Decision.OVER
+        return over
+
+    @property
+    def scores(self) -> NDArray[np.int16]:
+        """Points of each player, (N, 4)."""
+        return self.states["score"]
+
+    @property
+    def winners(self) -> NDArray[np.bool_]:
+        """Which players have won, (N, 4); nobody while a game lives, several where the win is shared."""
+        return self.states["winners"].view(np.bool_)
+
+    @property
+    def seeds(self) -> NDArray[np.uint64]:
+        """The seed of each game's deal: `GameBatch(N, num_players, seed=seeds)` deals the same, (N,)."""
+        return self.states["seed"]
+
+    def observe(
+        self, out: NDArray[np.int8] | None = None, player: int | ArrayLike | None = None, rows: Rows = None
+    ) -> NDArray[np.int8]:
+        """What the decider of each game sees, or another seat; `montecristo_env.observation` names the fields.
+
+        Args:
+            out: where to write, (N, observation.SIZE) int8; a new array if None.
+            player: a seat, or one per game; the decider if None (seat 0 where the game is over).
+            rows: only these games.
+        """
+        index = self._index(rows)
+        out = _out(out, (index.size, observation.SIZE), np.int8)
+        self._run(batch.write_observations, index, self._observers(player, index), out)
+        return out
+
+    def action_mask(self, out: NDArray[np.int8] | None = None, rows: Rows = None) -> NDArray[np.int8]:
+        """1 for every legal action of the decider, (N, actions.COUNT) int8; all 0 where the game is over."""
+        index = self._index(rows)
+        out = _out(out, (index.size, actions.COUNT), np.int8)
+        self._run(batch.write_masks, index, out)
+        return out
+
+    def legal_actions(self, game: int) -> list[actions.Action]:
+        """The legal actions of one game, by name."""
+        row = self.states[self._one(game)]
+        if row["decision"] == Decision.OVER:
+            return []
+        first, legal = int(actions.FIRST[row["decision"]]), int(row["legal"])
+        return [actions.decode(first + choice) for choice in range(legal.bit_length()) if legal >> choice & 1]
+
+    def public_state(self, game: int = 0) -> dict[str, Any]:
+        """Everything that all players know of one game, as plain Python values."""
+        return public_state(self.states[self._one(game)])
+
+    # --- play
+
+    def step(self, acts: ArrayLike, rows: Rows = None) -> None:
+        """One action in every game, in place; where a game is over, its action is ignored.
+
+        An illegal action raises `IllegalAction` and changes nothing in any game. `rewards` are those of this step.
+        """
+        index = self._index(rows)
+        codes = _codes(acts, index.size)
+        bad = batch.first_illegal(self.states, index, codes)
+        if bad != NONE:
+            raise IllegalAction(self._complaint(int(index[bad]), int(codes[bad])))
+        if self._watchers:
+            self._tell_watchers(index, codes)
+        self._run(batch.step_games, index, codes, self.rewards, self._reward)
+
+    def sample_actions(self, out: NDArray[np.int64] | None = None, rows: Rows = None) -> NDArray[np.int64]:
+        """A uniformly random legal action for every game, -1 where it is over; each game has its own random stream."""
+        index = self._index(rows)
+        out = _out(out, (index.size,), np.int64)
+        self._run(batch.sample_actions, index, out)
+        return out
+
+    def play_random(self, steps: int) -> None:
+        """Up to `steps` random decisions in every game, all in compiled code; the same as sampling and stepping.
+
+        `rewards` are those of the games that ended during the call.
+        """
+        if self._watchers:
+            for _ in range(steps):
+                self.step(self.sample_actions())
+            return
+        self._run(batch.play_random, self._all, steps, self.rewards, self._reward)
+
+    def reset(self, rows: Rows = None, seed: int | ArrayLike | None = None) -> None:
+        """Starts new games.
+
+        Args:
+            rows: which ones. If None: those that are over, or, with a seed, all.
+            seed: as for the constructor, for the chosen rows; if None, each game takes a seed that follows its last.
+        """
+        index = np.flatnonzero(self.over) if rows is None and seed is None else self._index(rows)
+        seeds = None if seed is None else _seeds(seed, index.size)
+        for game in self._watchers.keys() & set(index.tolist()):
+            for watcher in self._watchers.pop(game):
+                watcher.before_reset()
+        self.rewards[index] = 0
+        if seeds is None:
+            self._run(batch.restart_games, index)
+        else:
+            self._run(batch.start_games, index, seeds)
+
+    # --- clones
+
+    def copy(self) -> Self:
+        """An independent clone of all games."""
+        return self[:]
+
+    def __getitem__(self, rows: int | slice | ArrayLike) -> Self:
+        """An independent clone of some games, in the order given; repeats are fine."""
+        index = self._all[rows] if isinstance(rows, slice) else self._index(rows, increasing=False)
+        clone = object.__new__(type(self))
+        clone.ruleset, clone.reward, clone.threads = self.ruleset, self.reward, self.threads
+        states = aligned_zeros(index.size, STATE)
+        np.take(self.states, index, out=states)
+        clone._adopt(states)
+        clone.rewards[:] = self.rewards[index]
+        return clone
+
+    def resample_hidden(self, rng: np.random.Generator) -> Self:
+        """A clone whose hidden parts (§10.1) are redrawn, consistent with everything public.
+
+        Redrawn are the order of the pile, the cards behind wild bags, the order of the bag and all chance to come.
+        """
+        clone = self.copy()
+        keys = rng.integers(2**SEED_BITS, size=len(self), dtype=np.uint64)
+        clone._run(batch.resample_games, clone._all, keys)
+        return clone
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "ruleset": self.ruleset,
+            "reward": self.reward,
+            "threads": self.threads,
+            "states": self.states,
+            "rewards": self.rewards,
+        }
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.ruleset, self.reward, self.threads = saved["ruleset"], saved["reward"], saved["threads"]
+        states = aligned_zeros(saved["states"].size, STATE)
+        states[:] = saved["states"]
+        self._adopt(states)
+        self.rewards[:] = saved["rewards"]
+
+    # --- watching and checking
+
+    def watch(self, game: int, watcher: Watcher) -> None:
+        """Lets somebody follow a game until its next reset; `GameRecord.follow` is the one to use."""
+        self._watchers.setdefault(self._one(game), []).append(watcher)
+
+    def violations(self) -> dict[int, list[str]]:
+        """The games whose state is not sane, with the checks that fail; empty unless there is a bug."""
+        failed = np.zeros(len(self), np.int64)
+        self._run(batch.find_violations, self._all, failed)
+        return {int(game): invariants.describe(int(failed[game])) for game in np.flatnonzero(failed)}
+
+    # --- inside
+
+    def _run(self, function: Callable[..., None], index: NDArray[np.int64], *args: Any) -> None:
+        """Calls an entry point for these rows, shared among threads where that pays."""
+        threads = min(self.threads, index.size // ROWS_PER_THREAD)
+        if threads < 2 or INTERPRETED:
+            function(self.states, index, *args, 0, index.size)
+            return
+        bounds = [index.size * part // threads for part in range(threads + 1)]
+        shares = [(function, self.states, index, *args, *bounds[part : part + 2]) for part in range(threads)]
+        others = [_pool(os.getpid(), self.threads).submit(*share) for share in shares[1:]]
+        function(*shares[0][1:])
+        for other in others:
+            other.result()
+
+    def _index(self, rows: Rows, increasing: bool = True) -> NDArray[np.int64]:
+        """The rows as an index array."""
+        if rows is None:
+            return self._all
+        index = np.atleast_1d(np.asarray(rows))
+        if index.dtype == np.bool_:
+            if index.shape != (len(self),):
+                raise InvalidArgument(f"a mask of rows must have the shape ({len(self)},), but has {index.shape}")
+            return np.flatnonzero(index)
+        if index.size == 0:
+            return np.zeros(0, np.int64)
+        if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
+            raise InvalidArgument(
+                f"rows must be whole numbers in one dimension, not {index.dtype} of shape {index.shape}"
+            )
+        index = index.astype(np.int64)
+        if index.min() < 0 or index.max() >= len(self):
+            raise InvalidArgument(f"rows must be from 0 to {len(self) - 1}, but are {index.min()} to {index.max()}")
+        if increasing and (index[1:] <= index[:-1]).any():
+            raise InvalidArgument("rows must be increasing, each given once")
+        return index
+
+    def _one(self, game: int) -> int:
+        if not isinstance(game, int | np.integer) or not 0 <= game < len(self):
+            raise InvalidArgument(f"a game is a whole number from 0 to {len(self) - 1}, not {game!r}")
+        return int(game)
+
+    def _observers(self, player: int | ArrayLike | None, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        if player is None:
+            return _DECIDER
+        seats = np.atleast_1d(np.asarray(player))
+        if seats.shape not in ((1,), index.shape) or not np.issubdtype(seats.dtype, np.integer):
+            raise InvalidArgument(f"player must be a seat or {index.size} of them, not {player!r}")
+        absent = (seats < 0) | (seats >= self.num_players[index])
+        if absent.any():
+            game = int(index[np.flatnonzero(absent)[0]])
+            raise InvalidArgument(
+                f"player {seats[min(int(np.flatnonzero(absent)[0]), seats.size - 1)]} does not sit in game {game}: "
+                f"seats are 0 to {self.num_players[game] - 1}"
+            )
+        return seats.astype(np.int64)
+
+    def _complaint(self, game: int, code: int) -> str:
+        state = self.states[game]
+        phase = Decision(int(state["decision"])).name.lower()
+        named = f"{code} ({actions.decode(code)})" if 0 <= code < actions.COUNT else f"{code} (no action has this code)"
+        legal = ", ".join(f"{actions.encode(action)} ({action})" for action in self.legal_actions(game))
+        return f"game {game}: player {state['current_player']} may not {phase} with action {named}; legal are {legal}"
+
+    def _tell_watchers(self, index: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
+        for game, watchers in self._watchers.items():
+            place = int(np.searchsorted(index, game))
+            if place < index.size and index[place] == game and self.states["legal"][game]:
+                for watcher in watchers:
+                    watcher.before_step(int(codes[place]))
+
+
+_DECIDER = np.full(1, NONE, np.int64)
+
+
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """The threads of this process; a forked child has none of its parent's and makes its own."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="montecristo")
+
+
+def _player_counts(num_players: int | ArrayLike, num_games: int) -> NDArray[np.int8]:
+    players = np.asarray(num_players)
+    if not np.issubdtype(players.dtype, np.integer) or players.shape not in ((), (num_games,)):
+        raise InvalidPlayerCount(
+            f"num_players must be a whole number or an array of {num_games}, but is {num_players!r}"
+        )
+    if players.min() < MIN_PLAYERS or players.max() > MAX_PLAYERS:
+        raise InvalidPlayerCount(f"{MIN_PLAYERS} to {MAX_PLAYERS} players can play, not {num_players!r}")
+    return players.astype(np.int8)
+
+
+def _seeds(seed: int | ArrayLike | None, num_games: int) -> NDArray[np.uint64]:
+    """One seed per game. From one int they are drawn by SeedSequence, which NumPy keeps the same on every machine."""
+    if seed is None or isinstance(seed, int | np.integer):
+        if seed is not None and seed < 0:
+            raise InvalidArgument(f"seed must not be negative, but is {seed}")
+        drawn = np.random.SeedSequence(seed).generate_state(num_games, np.uint64)
+        return drawn >> np.uint64(64 - SEED_BITS)
+    seeds = np.asarray(seed)
+    if seeds.shape != (num_games,) or not np.issubdtype(seeds.dtype, np.integer) or seeds.min(initial=0) < 0:
+        raise InvalidArgument(
+            f"seed must be None, a whole number from 0, or an array of {num_games} such, not {seed!r}"
+        )
+    return seeds.astype(np.uint64)
+
+
+def _codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
+    codes = np.asarray(acts)
+    if codes.dtype == np.int64 and codes.shape == (size,) and codes.flags.c_contiguous and codes.flags.writeable:
+        return codes
+    if codes.shape != (size,):
+        raise InvalidArgument(f"actions must have the shape ({size},), one per game, but have {codes.shape}")
+    if not np.issubdtype(codes.dtype, np.integer):
+        raise InvalidArgument(f"actions must be whole numbers, but are {codes.dtype}")
+    return codes.astype(np.int64)
+
+
+def _out(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
+    if out is None:
+        return aligned_zeros(shape, dtype) if shape[0] > 1 else np.empty(shape, dtype)
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
+        found = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else repr(type(out))
+        raise InvalidArgument(f"out must be an array of {np.dtype(dtype)} of shape {shape}, but is {found}")
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        raise InvalidArgument("out must be contiguous and writeable")
+    return out

@@ -1,0 +1,390 @@
+"""Game records: what was played, as a JSON document that replays from its events alone.
+
+A record holds the rule set, the seed, the setup and every event in order: moves, forced ones included, and the
+outcomes of chance. Nothing hidden is in the events: a wild bag taken is recorded, its card is not, so a replay gives
+every public state, with hidden parts that are possible but not those of the original. (Who knows the seed can rebuild
+those.)
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_env.core import actions, batch
+from montecristo_env.core.constants import (
+    COLOURS,
+    DUNGEONS,
+    HIDDEN_SLOTS,
+    KINDS,
+    LANES,
+    MARBLES,
+    NONE,
+    SIZES,
+    TOKENS_DRAWN,
+    Decision,
+)
+from montecristo_env.core.layout import States
+from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
+from montecristo_env.games import GameBatch
+from montecristo_env.public import card, cards, token
+from montecristo_env.ruleset import Ruleset
+
+FORMAT = "montecristo-record"
+VERSION = 1
+
+Event = dict[str, Any]
+"""One of `{"player": 0, "move": "enter A"}` (with `"forced": True` where there was no choice), `{"draw": ["R2", …]}`,
+`{"shuffle": True}`, `{"wild": player}`, `{"tokens": ["R3", …]}`, `{"refill": True}`."""
+
+
+class Position(NamedTuple):
+    """A moment of a replayed game: the index of the move that led to it (-1 for the start), and a batch of one."""
+
+    event: int
+    games: GameBatch
+
+
+@dataclass
+class GameRecord:
+    """A game as it was played: `GameRecord.follow(games, row)` writes one, `replay()` plays it again."""
+
+    num_players: int
+    ruleset: Ruleset
+    seed: int | None
+    players: list[str]
+    setup: dict[str, Any]
+    events: list[Event] = field(default_factory=list)
+    result: dict[str, Any] | None = None
+
+    # --- recording
+
+    @classmethod
+    def follow(cls, games: GameBatch, game: int = 0, players: list[str] | None = None) -> Self:
+        """Records a game of a batch from now, its start, until its end or reset.
+
+        Args:
+            games: the batch; nothing else changes for its users.
+            game: which game; it must not have been played yet.
+            players: names, by seat; colours if None.
+        """
+        row = games[game].states
+        n = int(row["num_players"][0])
+        if row["decisions"][0] > 0:
+            raise InvalidArgument(
+                f"game {game} has begun: a record starts with the game, so follow it right after reset"
+            )
+        if players is not None and len(players) != n:
+            raise InvalidArgument(f"players must be {n} names, but is {players!r}")
+        state = row.copy()
+        batch.lay_out(state, 0, state["seed"][0])
+        record = cls(n, games.ruleset, int(state["seed"][0]), list(players or COLOURS[:n]), _describe_setup(state[0]))
+        recorder = _Recorder(record, state)
+        recorder.begin()
+        if not _same(state, row):
+            raise InvalidArgument(f"game {game} did not start from its seed, so it cannot be recorded")
+        games.watch(game, recorder)
+        return record
+
+    # --- reading and writing
+
+    def to_json(self) -> str:
+        """The record as a JSON document."""
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "num_players": self.num_players,
+            "players": self.players,
+            "ruleset": self.ruleset.to_dict(),
+            "seed": self.seed,
+            "setup": self.setup,
+            "result": self.result,
+        }
+        head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in document.items())
+        events = ",\n".join(f"    {json.dumps(event)}" for event in self.events)
+        return f'{{\n{head}  "events": [\n{events}\n  ]\n}}\n'
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads a record and replays it once: what comes back is sound."""
+        try:
+            document = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise DamagedRecord(f"not a JSON document: {error}") from None
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise DamagedRecord(f'not a game record: "format" must be "{FORMAT}"')
+        if document.get("version") != VERSION:
+            raise DamagedRecord(f"record version {document.get('version')!r} is unknown; this program reads {VERSION}")
+        names = ("num_players", "players", "ruleset", "seed", "setup", "events", "result")
+        if missing := [name for name in names if name not in document]:
+            raise DamagedRecord(f"the record lacks {', '.join(missing)}")
+        try:
+            ruleset = Ruleset.from_dict(document["ruleset"])
+        except MonteCristoError as error:
+            raise DamagedRecord(f"ruleset: {error}") from None
+        record = cls(**{name: document[name] for name in names} | {"ruleset": ruleset})
+        record.check()
+        return record
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the record to a file, which appears whole or not at all."""
+        path = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(self.to_json())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a record from a file and replays it once."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise DamagedRecord(f"{path}: not a text file: {error}") from None
+        try:
+            return cls.from_json(text)
+        except DamagedRecord as error:
+            raise DamagedRecord(f"{path}: {error}") from None
+
+    # --- replaying
+
+    def replay(self) -> Iterator[Position]:
+        """Every state of the game: the start, then one after each move, forced ones included.
+
+        An event that the rules do not allow raises `DamagedRecord` and is named.
+        """
+        games, state = self._laid_out()
+        moves = [i for i, event in enumerate(self.events) if isinstance(event, dict) and "move" in event]
+        for index, following in zip([NONE, *moves], [*moves, len(self.events)], strict=True):
+            outcomes = self.events[index + 1 : following]
+            choice = NONE if index == NONE else self._choice(index, state)
+            before = state.copy()
+            _prepare_chance(state, outcomes, index + 1)
+            ready = state.copy()
+            batch.proceed(state, 0, choice)
+            if (found := _chance_events(before[0], ready[0], state[0])) != outcomes:
+                raise DamagedRecord(f"event {index + 1}: chance must be {found} here, but is {outcomes}")
+            yield Position(index, games.copy())
+
+    def check(self) -> None:
+        """Replays the record and compares the result; raises `DamagedRecord` if something does not fit."""
+        last = list(self.replay())[-1].games.states[0]
+        if last["decision"] != Decision.OVER and last["legal"].item().bit_count() == 1:
+            raise DamagedRecord(f"event {len(self.events)}: a forced move is missing")
+        if self.result != _describe_result(last):
+            raise DamagedRecord(f"result: must be {_describe_result(last)}, but is {self.result}")
+
+    def _laid_out(self) -> tuple[GameBatch, States]:
+        """A batch of one, with the setup of the record."""
+        try:
+            games = GameBatch(1, self.num_players, seed=0, ruleset=self.ruleset)
+            if len(self.players) != self.num_players or not all(isinstance(name, str) for name in self.players):
+                raise InvalidArgument(f"players must be {self.num_players} names, but is {self.players!r}")
+            batch.lay_out(games.states, 0, np.uint64(0))
+            _lay_out(games.states[0], self.setup)
+        except MonteCristoError as error:
+            raise DamagedRecord(f"setup: {error}") from None
+        except (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            raise DamagedRecord(f"setup: {type(error).__name__}: {error}") from None
+        failed = games.violations().get(0, [])
+        if wrong := set(failed) & {"marbles", "market", "tokens"}:
+            raise DamagedRecord(f"setup: not a setup of this game: {', '.join(sorted(wrong))}")
+        return games, games.states
+
+    def _choice(self, index: int, state: States) -> int:
+        """The choice that a move event makes, if it is legal."""
+        event, game = self.events[index], state[0]
+        decision = int(game["decision"])
+        if decision == Decision.OVER:
+            raise DamagedRecord(f"event {index}: {event} after the end of the game")
+        try:
+            code = actions.encode(actions.parse(event["move"]))
+        except (MonteCristoError, AttributeError) as error:
+            raise DamagedRecord(f"event {index}: {error}") from None
+        choice, legal = code - int(actions.FIRST[decision]), int(game["legal"])
+        if choice < 0 or not legal >> choice & 1:
+            phase = Decision(decision).name.lower()
+            raise DamagedRecord(f"event {index}: {event['move']!r} is not legal in phase {phase}")
+        expected = _move_event(int(game["current_player"]), code, legal)
+        if {key: event[key] for key in event if key in ("player", "move", "forced")} != expected:
+            raise DamagedRecord(f"event {index}: must be {expected}, but is {event}")
+        return choice
+
+
+class _Recorder:
+    """Plays along with one game of a batch, one move at a time, and writes down what happens."""
+
+    def __init__(self, record: GameRecord, state: States) -> None:
+        self.record = record
+        self.state = state
+
+    def begin(self) -> None:
+        self._proceed(NONE)
+        self._play_forced()
+
+    def before_step(self, action: int) -> None:
+        self._move(action - int(actions.FIRST[self.state["decision"][0]]))
+        self._play_forced()
+
+    def before_reset(self) -> None:
+        """The record stays as it is."""
+
+    def _play_forced(self) -> None:
+        while (legal := int(self.state["legal"][0])).bit_count() == 1:
+            self._move(legal.bit_length() - 1)
+
+    def _move(self, choice: int) -> None:
+        game = self.state[0]
+        code = int(actions.FIRST[game["decision"]]) + choice
+        self.record.events.append(_move_event(int(game["current_player"]), code, int(game["legal"])))
+        self._proceed(choice)
+
+    def _proceed(self, choice: int) -> None:
+        before = self.state.copy()
+        batch.proceed(self.state, 0, choice)
+        self.record.events += _chance_events(before[0], before[0], self.state[0])
+        self.record.result = _describe_result(self.state[0])
+
+
+def _move_event(player: int, code: int, legal: int) -> Event:
+    event: Event = {"player": player, "move": str(actions.decode(code))}
+    return event | {"forced": True} if legal.bit_count() == 1 else event
+
+
+def _chance_events(before: np.void, ready: np.void, after: np.void) -> list[Event]:
+    """What chance did between two states that are one move apart; `ready` is the first, its hidden parts arranged."""
+    events: list[Event] = []
+    shuffle: list[Event] = [{"shuffle": True}] if after["shuffles"] > before["shuffles"] else []
+    if after["offer_size"] > before["offer_size"]:
+        old = _pile(ready)[: min(before["pile_size"], after["offer_size"])]
+        drawn = [str(card(int(number))) for number in ready["slot_card"][old]]
+        events += [{"draw": drawn}] if drawn else []
+        if shuffle:  # the rest comes from the new pile, in no particular order
+            rest = [str(c) for c in cards(after["offer"])]
+            for known in drawn:
+                rest.remove(known)
+            events += [*shuffle, {"draw": rest}]
+    for player in np.flatnonzero(after["wilds"] > before["wilds"]):
+        events += [*shuffle, {"wild": int(player)}]
+    if before["drawn_tokens"][0] == NONE and after["drawn_tokens"][0] != NONE:
+        events += [{"refill": True}] if after["refills"] > before["refills"] else []
+        events.append({"tokens": [str(token(int(number))) for number in after["drawn_tokens"]]})
+    return events
+
+
+def _pile(game: np.void) -> NDArray[np.int8]:
+    """The slots of the pile, top first."""
+    slots: NDArray[np.int8] = game["pile"][(game["pile_top"] + np.arange(game["pile_size"])) % HIDDEN_SLOTS]
+    return slots
+
+
+def _prepare_chance(state: States, outcomes: list[Event], index: int) -> None:
+    """Arranges what is hidden so that the coming draws are those of the record."""
+    drawn: list[actions.Card] = []
+    for place, event in enumerate(outcomes):
+        try:
+            drawn += [actions.parse_card(text) for text in event.get("draw", [])]
+            if "tokens" in event:
+                _arrange_bag(state, [actions.parse_token(text) for text in event["tokens"]])
+        except (MonteCristoError, TypeError, AttributeError) as error:
+            raise DamagedRecord(f"event {index + place}: {error}") from None
+    if drawn:
+        try:
+            _arrange_pile(state, drawn)
+        except MonteCristoError as error:
+            raise DamagedRecord(f"event {index}: {error}") from None
+
+
+def _arrange_pile(state: States, drawn: list[actions.Card]) -> None:
+    """Exchanges hidden cards of the same shuffle (§10.1) so that these lie on top of the pile."""
+    batch.prepare_draw(state, 0, len(drawn))
+    game = state[0]
+    pile = _pile(game)
+    if len(drawn) > pile.size:
+        raise InvalidArgument(f"{len(drawn)} cards are drawn, but only {pile.size} exist")
+    for place, wanted in enumerate(drawn):
+        slot = pile[place]
+        alike = game["slot_shuffle"] == game["slot_shuffle"][slot]
+        alike[pile[:place]] = False
+        _exchange(game["slot_card"], slot, np.flatnonzero(alike & (game["slot_card"] == _number(wanted))), wanted)
+
+
+def _arrange_bag(state: States, drawn: list[actions.Token]) -> None:
+    """Reorders the bag so that these tokens are drawn next."""
+    if len(drawn) != TOKENS_DRAWN:
+        raise InvalidArgument(f"{TOKENS_DRAWN} tokens are drawn, not {len(drawn)}")
+    batch.prepare_chest(state, 0)
+    game = state[0]
+    for place, wanted in enumerate(drawn):
+        last = int(game["bag_size"]) - 1 - place
+        _exchange(game["bag"], last, np.flatnonzero(game["bag"][: last + 1] == _number(wanted)), wanted)
+
+
+def _exchange(items: NDArray[np.int8], place: int, candidates: NDArray[np.intp], wanted: object) -> None:
+    if candidates.size == 0:
+        raise InvalidArgument(f"{wanted} cannot be drawn here: it is not among what is unseen")
+    items[[place, candidates[-1]]] = items[[candidates[-1], place]]
+
+
+def _number(piece: tuple[int, int]) -> int:
+    kind, size = piece
+    return kind * SIZES + size - 1
+
+
+def _describe_setup(game: np.void) -> dict[str, Any]:
+    return {
+        "lanes": [(lane[lane > 0] - 1).tolist() for lane in game["lanes"]],
+        "market": "".join(actions.KIND_LETTERS[kind] for kind in game["market"]),
+        "dungeons": [str(token(int(np.flatnonzero(tokens)[0]))) for tokens in game["dungeon_tokens"]],
+    }
+
+
+def _lay_out(game: np.void, setup: dict[str, Any]) -> None:
+    """Puts the setup of a record (§2) in the place of the one that is there."""
+    n = int(game["num_players"])
+    lanes, dungeons, market = setup["lanes"], setup["dungeons"], setup["market"]
+    per_lane = n * MARBLES[n] // LANES
+    if len(lanes) != LANES or any(len(lane) != per_lane or set(lane) != set(range(n)) for lane in lanes):
+        raise InvalidArgument(f"lanes must be {LANES} lists of {per_lane} seats, each with every player (§2.1)")
+    if len(dungeons) != DUNGEONS:
+        raise InvalidArgument(f"dungeons must be {DUNGEONS} tokens (§2.3)")
+    if len(market) != KINDS or set(market) != set(actions.KIND_LETTERS):
+        raise InvalidArgument(f"market must be the letters {actions.KIND_LETTERS} in some order (§2.4)")
+    game["lanes"][:, :per_lane] = np.array(lanes) + 1
+    game["market"] = [actions.KIND_LETTERS.index(letter) for letter in market]
+    game["dungeon_tokens"] = 0
+    for dungeon, text in enumerate(dungeons):
+        game["dungeon_tokens"][dungeon, _number(actions.parse_token(text))] = 1
+    left = game["tokens"] - game["dungeon_tokens"].sum(axis=0)
+    if (left < 0).any():
+        raise InvalidArgument("dungeons hold more tokens of one sort than there are")
+    game["bag_count"] = left
+    game["bag"][: game["bag_size"]] = np.repeat(np.arange(left.size), left)
+
+
+def _describe_result(game: np.void) -> dict[str, Any] | None:
+    if game["decision"] != Decision.OVER:
+        return None
+    n = int(game["num_players"])
+    return {
+        "scores": game["score"][:n].tolist(),
+        "winners": np.flatnonzero(game["winners"]).tolist(),
+        "truncated": bool(game["truncated"]),
+    }
+
+
+def _same(state: States, other: States) -> bool:
+    """Whether two rows are the same game; the streams of random play do not belong to it."""
+    names = [name for name in state.dtype.names or () if name not in ("play_key", "scratch")]
+    return all(np.array_equal(state[name], other[name]) for name in names)

@@ -1,0 +1,1 @@
+"""Training recipes for montecristo-env: one readable file each."""
