@@ -39,7 +39,7 @@ def public_state(game: np.void) -> dict[str, Any]:
         "offer": cards(game["offer"]),
         "drawn_tokens": [token(t) for t in game["drawn_tokens"].tolist() if t != NONE],
         "taking": None if game["taking"] == NONE else token(int(game["taking"])),
-        "left_over_bags": game["left_over"].tolist(),
+        "left_over_bags": game["left_over_bags"].tolist(),
         "placements_left": int(game["placements_left"]),
         "zone_used": bool(game["zone_used"]),
         "reinforcements_left": int(game["reinforcements_left"]),
@@ -49,7 +49,7 @@ def public_state(game: np.void) -> dict[str, Any]:
         "gathered": [tokens(gathered) for gathered in game["gathered"][:n]],
         "pile_size": int(game["pile_size"]),
         "card_discard": cards(game["card_discard"]),
-        "bag": tokens(game["bag_count"]),
+        "bag": tokens(game["bag"]),
         "token_discard": tokens(game["token_discard"]),
         "winners": np.flatnonzero(game["winners"]).tolist(),
     }

@@ -328,7 +328,7 @@ def _arrange_bag(state: States, drawn: list[actions.Token]) -> None:
     game = state[0]
     for place, wanted in enumerate(drawn):
         last = int(game["bag_size"]) - 1 - place
-        _exchange(game["bag"], last, np.flatnonzero(game["bag"][: last + 1] == _number(wanted)), wanted)
+        _exchange(game["bag_order"], last, np.flatnonzero(game["bag_order"][: last + 1] == _number(wanted)), wanted)
 
 
 def _exchange(items: NDArray[np.int8], place: int, candidates: NDArray[np.intp], wanted: object) -> None:
@@ -369,8 +369,8 @@ def _lay_out(game: np.void, setup: dict[str, Any]) -> None:
     left = game["tokens"] - game["dungeon_tokens"].sum(axis=0)
     if (left < 0).any():
         raise InvalidArgument("dungeons hold more tokens of one sort than there are")
-    game["bag_count"] = left
-    game["bag"][: game["bag_size"]] = np.repeat(np.arange(left.size), left)
+    game["bag"] = left
+    game["bag_order"][: game["bag_size"]] = np.repeat(np.arange(left.size), left)
 
 
 def _describe_result(game: np.void) -> dict[str, Any] | None:

@@ -32,9 +32,9 @@ def stream(key: np.uint64, number: int) -> np.uint64:
 
 
 @kernel
-def below(state: np.uint64, bound: int) -> int:
+def below(state: np.uint64, bound: int) -> np.int64:
     """A number in range(bound) from the generator state; the caller advances the state with `advance`."""
-    return int(((mix(state) >> _S32) * np.uint64(bound)) >> _S32)
+    return np.int64(((mix(state) >> _S32) * np.uint64(bound)) >> _S32)
 
 
 @kernel
@@ -90,7 +90,7 @@ def shuffle_discards_under_pile(s: Row) -> None:
         s.slot_card[slot] = s.scratch[i]
         put_under_pile(s, slot)
     for card in range(CARD_TYPES):
-        s.unseen[card] += s.card_discard[card]
+        s.unseen_cards[card] += s.card_discard[card]
         s.card_discard[card] = 0
 
 
@@ -131,7 +131,7 @@ def draw_card(s: Row) -> int:
     card = int(s.slot_card[slot])
     s.slot_shuffle[slot] = NONE
     s.slot_card[slot] = 0
-    s.unseen[card] -= 1
+    s.unseen_cards[card] -= 1
     return card
 
 
@@ -139,25 +139,25 @@ def draw_card(s: Row) -> int:
 def fill_bag(s: Row) -> None:
     """All discarded tokens go back into the bag, which is mixed anew (§6.2)."""
     for token in range(TOKEN_TYPES):
-        s.bag_count[token] += s.token_discard[token]
+        s.bag[token] += s.token_discard[token]
         s.token_discard[token] = 0
-    s.bag_size = shuffled(s, s.tokens, s.bag_count, TOKEN_TYPES, stream(s.tokens_key, s.refills))
+    s.bag_size = shuffled(s, s.tokens, s.bag, TOKEN_TYPES, stream(s.tokens_key, s.refills))
     s.refills += 1
     for i in range(s.bag_size):
-        s.bag[i] = s.scratch[i]
+        s.bag_order[i] = s.scratch[i]
 
 
 @kernel
 def draw_token(s: Row) -> int:
     """Draws one token from the bag."""
     s.bag_size -= 1
-    token = int(s.bag[s.bag_size])
-    s.bag_count[token] -= 1
+    token = int(s.bag_order[s.bag_size])
+    s.bag[token] -= 1
     return token
 
 
 @kernel
-def random_choice(s: Row) -> int:
+def random_choice(s: Row) -> np.int64:
     """The place in its block of a uniformly random legal action; advances the stream of random play."""
     s.play_key = advance(s.play_key)
     return _nth_bit(s.legal, below(s.play_key, count_bits(s.legal)))
@@ -171,26 +171,26 @@ _MSUM = np.uint64(0x0101010101010101)
 
 
 @kernel
-def count_bits(bits: np.uint64) -> int:
+def count_bits(bits: np.uint64) -> np.int64:
     """How many bits are set; LLVM knows this pattern as one instruction."""
     bits = bits - ((bits >> _B1) & _M1)
     bits = (bits & _M2) + ((bits >> _B2) & _M2)
     bits = (bits + (bits >> _B4)) & _M4
-    return int((bits * _MSUM) >> _B56)
+    return np.int64((bits * _MSUM) >> _B56)
 
 
 @kernel
-def _nth_bit(bits: np.uint64, n: int) -> int:
+def _nth_bit(bits: np.uint64, n: np.int64) -> np.int64:
     """The place of the n-th set bit, from 0."""
     for _ in range(n):
         bits = bits & (bits - _B1)
-    return count_bits((bits & (~bits + _B1)) - _B1)
+    return lowest_bit(bits)
 
 
 @kernel
-def lowest_bit(bits: np.uint64) -> int:
+def lowest_bit(bits: np.uint64) -> np.int64:
     """The place of the lowest set bit."""
-    return _nth_bit(bits, 0)
+    return count_bits((bits & (~bits + _B1)) - _B1)
 
 
 @kernel
@@ -200,7 +200,7 @@ def resample_hidden(s: Row, key: np.uint64) -> None:
     s.cards_key = stream(key, 0)
     s.tokens_key = stream(key, 1)
     s.play_key = stream(key, 2)
-    permute(s.bag, s.bag_size, stream(key, 3))
+    permute(s.bag_order, s.bag_size, stream(key, 3))
     state = stream(key, 4)
     for last in range(HIDDEN_SLOTS - 1, 0, -1):  # Fisher-Yates among the slots of the same shuffle
         tag = s.slot_shuffle[last]

@@ -133,7 +133,7 @@ def _cards_are_sane(s: Row) -> bool:
         total = unseen + int(s.card_discard[card]) + int(s.offer[card])
         for player in range(s.num_players):
             total += s.hands[player, card]
-        if total != s.deck[card] or unseen != s.unseen[card]:
+        if total != s.deck[card] or unseen != s.unseen_cards[card]:
             return False
     return True
 
@@ -143,7 +143,7 @@ def _tokens_are_sane(s: Row) -> bool:
     for token in range(TOKEN_TYPES):
         in_bag = 0
         for i in range(s.bag_size):
-            in_bag += s.bag[i] == token
+            in_bag += s.bag_order[i] == token
         total = in_bag + int(s.token_discard[token])
         for drawn in s.drawn_tokens:
             total += drawn == token
@@ -151,7 +151,7 @@ def _tokens_are_sane(s: Row) -> bool:
             total += s.dungeon_tokens[dungeon, token]
         for player in range(s.num_players):
             total += s.gathered[player, token]
-        if total != s.tokens[token] or in_bag != s.bag_count[token]:
+        if total != s.tokens[token] or in_bag != s.bag[token]:
             return False
     for dungeon in range(DUNGEONS):  # noqa: SIM110 (a generator would not compile)
         if tokens_in(s, dungeon) > TREASURE_PLACES:

@@ -41,14 +41,6 @@ _fields: list[tuple[Any, ...]] = [
     ("score", np.int16, (MAX_PLAYERS,)),
     ("shuffles", np.int16),  # shuffles of the supply cards so far
     ("refills", np.int16),  # mixings of the bag so far
-    # --- settings (§1.9)
-    ("target", np.int16),
-    ("round_limit", np.int16),
-    ("deck", np.int8, (CARD_TYPES,)),  # copies of each card
-    ("tokens", np.int8, (TOKEN_TYPES,)),  # copies of each token
-    ("card_adventurers", np.int8, (SIZES,)),  # adventurers on a card with 1, 2, 3 bags
-    ("market_values", np.int8, (KINDS,)),  # of the five spaces, best first
-    ("num_players", np.int8),
     # --- whose turn
     ("decision", np.int8),  # constants.Decision
     ("current_player", np.int8),  # who must decide, -1 when over
@@ -57,62 +49,75 @@ _fields: list[tuple[Any, ...]] = [
     ("terminated", np.bool_),  # over by §9.1
     ("truncated", np.bool_),  # cut off by §9.4
     ("winners", np.int8, (MAX_PLAYERS,)),  # 1 for each winner, once over
-    # --- the board
+    # --- the action slide and the market
     ("lanes", np.int8, (LANES, LANE_ROOM)),  # seat + 1 of each marble, bottom first
     ("lane_size", np.int8, (LANES,)),
     ("market", np.int8, (KINDS,)),  # kinds, best space first
-    ("dungeon_tokens", np.int8, (DUNGEONS, TOKEN_TYPES)),  # number of each token
-    ("queue_length", np.int8, (DUNGEONS,)),
-    ("crew", np.int8, (MAX_PLAYERS, DUNGEONS)),  # adventurers of each player in each dungeon
-    (
-        "places",
-        np.int8,
-        (MAX_PLAYERS, DUNGEONS, ADVENTURERS),
-    ),  # their places in the queue, foremost first, from 1; 0 none
-    ("zones", np.int8, (MAX_PLAYERS, ZONES)),  # 1 where the player has an adventurer
+    # --- the players
     ("supply", np.int8, (MAX_PLAYERS,)),  # adventurers in the personal supply
     ("marseille", np.int8, (MAX_PLAYERS,)),  # adventurers in the general supply
-    # --- cards
+    ("zones", np.int8, (MAX_PLAYERS, ZONES)),  # 1 where the player has an adventurer
+    ("crew", np.int8, (MAX_PLAYERS, DUNGEONS)),  # adventurers of each player in each dungeon
+    ("places", np.int8, (MAX_PLAYERS, DUNGEONS, ADVENTURERS)),  # in the queue, foremost first, from 1; 0 none
     ("hands", np.int8, (MAX_PLAYERS, CARD_TYPES)),  # number of each face-up card
-    ("hand_size", np.int8, (MAX_PLAYERS,)),  # wild bags included
     ("wilds", np.int8, (MAX_PLAYERS,)),  # number of wild bags
     ("wild_slots", np.int8, (MAX_PLAYERS, MOST_CARDS_HELD)),  # where their cards are hidden, held longest first
+    ("hand_size", np.int8, (MAX_PLAYERS,)),  # wild bags included
+    ("gathered", np.int8, (MAX_PLAYERS, TOKEN_TYPES)),  # tokens in front of each player (§8.7)
+    # --- what observations show as it is: from here to left_over_bags in one piece
+    ("dungeon_tokens", np.int8, (DUNGEONS, TOKEN_TYPES)),  # number of each token
+    ("unseen_cards", np.int8, (CARD_TYPES,)),  # number of each card among pile and wild bags: known to all
     ("card_discard", np.int8, (CARD_TYPES,)),
-    ("unseen", np.int8, (CARD_TYPES,)),  # number of each card among pile and wild bags: known to all
-    ("pile", np.int8, (HIDDEN_SLOTS,)),  # ring of slots, from pile_top downwards
-    ("pile_top", np.int8),
     ("pile_size", np.int8),
-    ("slot_shuffle", np.int8, (HIDDEN_SLOTS,)),  # which shuffle a hidden card comes from (§10.1), -1 for a free slot
-    ("slot_card", np.int8, (HIDDEN_SLOTS,)),  # HIDDEN: the card in the slot
-    ("scratch", np.int8, (HIDDEN_SLOTS,)),  # room for one permutation while shuffling; no part of the game
-    # --- tokens
-    ("bag", np.int8, (TOKENS,)),  # HIDDEN: the order in which tokens will be drawn, last first
-    ("bag_size", np.int8),
-    ("bag_count", np.int8, (TOKEN_TYPES,)),  # number of each token in the bag: known to all
+    ("bag", np.int8, (TOKEN_TYPES,)),  # number of each token in the bag
     ("token_discard", np.int8, (TOKEN_TYPES,)),
-    # --- Supply (§4)
-    ("offer", np.int8, (CARD_TYPES,)),  # number of each card drawn and not yet dealt
-    ("offer_size", np.int8),
-    ("recipient", np.int8),  # who gets the next card, -1 outside the deal
-    # --- Adventurers (§5)
-    ("placements_left", np.int8),
+    ("offer", np.int8, (CARD_TYPES,)),  # Supply: number of each card drawn and not yet dealt
+    ("placements_left", np.int8),  # Adventurers: of the player now placing
     ("zone_used", np.int8),
     ("reinforcements_left", np.int8),
-    # --- Treasure chest (§6)
+    ("chest_dungeons", np.int8, (DUNGEONS,)),  # Treasure chest: 1 where this chest has put a token
+    ("left_over_bags", np.int8, (KINDS,)),  # Scoring: bags paid in this turn and not used up; prices are met from here
+    # --- other parts of the phase at hand
+    ("offer_size", np.int8),
+    ("recipient", np.int8),  # who gets the next card, -1 outside the deal
     ("drawn_tokens", np.int8, (TOKENS_DRAWN,)),  # not yet placed, in order; -1 none
-    ("chest_dungeons", np.int8, (DUNGEONS,)),  # 1 where this chest has put a token
-    # --- Scoring round (§8)
-    ("gather_dungeon", np.int8),  # -1 outside
+    ("gather_dungeon", np.int8),  # -1 outside a scoring round
     ("gather_order", np.int8, (MAX_PLAYERS,)),  # seats whose turn in this dungeon is not over, current first; -1 none
     ("taking", np.int8),  # the token being paid for, -1 none
-    ("left_over", np.int8, (KINDS,)),  # bags paid in this turn and not used up (§8.4); the price is met from here
-    ("gathered", np.int8, (MAX_PLAYERS, TOKEN_TYPES)),  # tokens in front of each player
+    ("queue_length", np.int8, (DUNGEONS,)),
+    # --- pile and bag
+    ("pile", np.int8, (HIDDEN_SLOTS,)),  # ring of slots, from pile_top downwards
+    ("pile_top", np.int8),
+    ("slot_shuffle", np.int8, (HIDDEN_SLOTS,)),  # which shuffle a hidden card comes from (§10.1), -1 for a free slot
+    ("slot_card", np.int8, (HIDDEN_SLOTS,)),  # HIDDEN: the card in the slot
+    ("bag_order", np.int8, (TOKENS,)),  # HIDDEN: the order in which tokens will be drawn, last first
+    ("bag_size", np.int8),
+    ("scratch", np.int8, (HIDDEN_SLOTS,)),  # room for one permutation while shuffling; no part of the game
+    # --- settings (§1.9), which a new game in the same row keeps
+    ("num_players", np.int8),
+    ("deck", np.int8, (CARD_TYPES,)),  # copies of each card
+    ("tokens", np.int8, (TOKEN_TYPES,)),  # copies of each token
+    ("card_adventurers", np.int8, (SIZES,)),  # adventurers on a card with 1, 2, 3 bags
+    ("market_values", np.int8, (KINDS,)),  # of the five spaces, best first
+    ("target", np.int16),
+    ("round_limit", np.int16),
 ]
-_size = np.dtype(_fields).itemsize
-STATE = np.dtype([*_fields, ("padding", np.int8, (-_size % CACHE_LINE,))])
-"""The dtype of a game."""
+_packed = np.dtype(_fields)
+_size = -(-_packed.itemsize // CACHE_LINE) * CACHE_LINE
+OFFSET = {name: int(field[1]) for name, field in (_packed.fields or {}).items()}
+"""Where each field begins in a row."""
 
-HIDDEN_FIELDS = ("seed", "cards_key", "tokens_key", "play_key", "slot_card", "bag", "scratch")
+STATE = np.dtype(
+    {
+        "names": [*OFFSET, "bytes"],
+        "formats": [*(_packed[name] for name in OFFSET), np.dtype((np.int8, (_size,)))],
+        "offsets": [*OFFSET.values(), 0],
+        "itemsize": _size,
+    }
+)
+"""The dtype of a game: the fields above, and `bytes`, the whole row at once."""
+
+HIDDEN_FIELDS = ("seed", "cards_key", "tokens_key", "play_key", "slot_card", "bag_order", "scratch", "bytes")
 """What no player may learn: two rows that differ only here are the same information state (§10.2)."""
 
 Row: TypeAlias = Any  # a Numba record, or a np.record where nothing is compiled

@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env.core._jit import kernel
+from montecristo_env.core._jit import copy_bytes, kernel
 from montecristo_env.core.constants import (
     ADVENTURERS,
+    BEST_MARKET_VALUE,
     CARD_TYPES,
     CARDS,
     DECISIONS,
@@ -28,14 +29,13 @@ from montecristo_env.core.constants import (
     PLACEMENTS_ACTIVE,
     REINFORCEMENTS,
     SIZES,
-    TOKEN_TYPES,
     TOKENS,
     TOKENS_DRAWN,
     TREASURE_PLACES,
     ZONES,
     Decision,
 )
-from montecristo_env.core.layout import Row
+from montecristo_env.core.layout import OFFSET, Row
 from montecristo_env.core.scoring import gathered_points
 from montecristo_env.errors import InvalidArgument
 
@@ -51,32 +51,10 @@ class Field(NamedTuple):
 
 _SEATS = MAX_PLAYERS
 _PER_TYPE = (KINDS, SIZES)
-_declared: list[tuple[str, tuple[int, ...], int, str]] = [
-    ("seated", (_SEATS,), 1, "1 for every seat in the game"),
-    ("deciding", (_SEATS,), 1, "who must decide; all 0 when the game is over"),
-    ("active", (_SEATS,), 1, "the active player, owner of the marble in use"),
-    ("decision", (DECISIONS,), 1, "the kind of decision, in the order of the blocks of actions"),
-    ("cylinder", (LANES,), 1, "the current lane"),
-    ("rounds_left", (1,), LAP - 1, "rounds after this one until the limit, modulo 128"),
-    ("rounds_left_laps", (1,), LAP - 1, "the same divided by 128"),
-    ("scores", (_SEATS,), LAP - 1, "points, modulo 128"),
-    ("scores_laps", (_SEATS,), LAP - 1, "points divided by 128 (0 with the default target)"),
-    ("gathered_points", (_SEATS,), MOST_POINTS_A_ROUND, "points that the tokens gathered in this round will score"),
-    ("supply", (_SEATS,), ADVENTURERS, "adventurers in the personal supply"),
-    ("marseille", (_SEATS,), ADVENTURERS, "adventurers in the general supply"),
-    ("wilds", (_SEATS,), MOST_CARDS_HELD, "wild bags held"),
-    ("zones", (_SEATS, ZONES), 1, "1 where the player has an adventurer in the bonus zone"),
-    ("hands", (_SEATS, *_PER_TYPE), MOST_CARDS_HELD, "face-up cards by kind and bags"),
-    ("crew", (_SEATS, DUNGEONS), ADVENTURERS, "adventurers in each dungeon"),
-    (
-        "places",
-        (_SEATS, DUNGEONS, ADVENTURERS),
-        _SEATS * ADVENTURERS,
-        "their places in the queue, foremost first, counted from 1; 0 for none",
-    ),
-    ("lanes", (LANES, LANE_ROOM, _SEATS), 1, "owner of the marble at each position, bottom first"),
-    ("market", (KINDS, KINDS), 1, "market space of each kind, best first"),
-    ("market_values", (KINDS,), 3, "what the market gives for each kind"),
+_Declaration = tuple[str, tuple[int, ...], int, str]
+
+# Shown as they stand in the state, in the same order.
+_board: list[_Declaration] = [
     ("dungeon_tokens", (DUNGEONS, *_PER_TYPE), TREASURE_PLACES, "tokens in each dungeon by kind and value"),
     ("unseen_cards", _PER_TYPE, CARDS, "cards in the pile and among the wild bags"),
     ("card_discard", _PER_TYPE, CARDS, "discarded cards"),
@@ -84,22 +62,52 @@ _declared: list[tuple[str, tuple[int, ...], int, str]] = [
     ("bag", _PER_TYPE, TOKENS, "tokens in the bag"),
     ("token_discard", _PER_TYPE, TOKENS, "discarded tokens"),
     ("offer", _PER_TYPE, MAX_PLAYERS, "Supply: cards drawn and not yet dealt"),
-    ("recipient", (_SEATS,), 1, "Supply: who gets the next card"),
     ("placements_left", (1,), PLACEMENTS_ACTIVE, "Adventurers: placements still open to the player placing"),
     ("zone_used", (1,), 1, "Adventurers: he has used his bonus zone"),
     ("reinforcements_left", (1,), REINFORCEMENTS, "Adventurers: reinforcements still open to him"),
-    ("drawn_tokens", (TOKENS_DRAWN, KINDS), SIZES, "Treasure chest: tokens to place, in order: the value at the kind"),
     ("chest_dungeons", (DUNGEONS,), 1, "Treasure chest: dungeons already used"),
+    ("left_over_bags", (KINDS,), SIZES - 1, "Scoring: bags paid in this turn and not used up, by kind"),
+]
+# Shown as they stand in the state, from the observer's seat on.
+_players: list[_Declaration] = [
+    ("supply", (_SEATS,), ADVENTURERS, "adventurers in the personal supply"),
+    ("marseille", (_SEATS,), ADVENTURERS, "adventurers in the general supply"),
+    ("zones", (_SEATS, ZONES), 1, "1 where the player has an adventurer in the bonus zone"),
+    ("crew", (_SEATS, DUNGEONS), ADVENTURERS, "adventurers in each dungeon"),
+    (
+        "places",
+        (_SEATS, DUNGEONS, ADVENTURERS),
+        _SEATS * ADVENTURERS,
+        "their places in the queue, foremost first, counted from 1; 0 for none",
+    ),
+    ("hands", (_SEATS, *_PER_TYPE), MOST_CARDS_HELD, "face-up cards by kind and bags"),
+    ("wilds", (_SEATS,), MOST_CARDS_HELD, "wild bags held"),
+]
+_derived: list[_Declaration] = [
+    ("seated", (_SEATS,), 1, "1 for every seat in the game"),
+    ("scores", (_SEATS,), LAP - 1, "points, modulo 128"),
+    ("scores_laps", (_SEATS,), LAP - 1, "points divided by 128 (0 with the default target)"),
+    ("gathered_points", (_SEATS,), MOST_POINTS_A_ROUND, "points that the tokens gathered in this round will score"),
+    ("deciding", (_SEATS,), 1, "who must decide; all 0 when the game is over"),
+    ("active", (_SEATS,), 1, "the active player, owner of the marble in use"),
+    ("decision", (DECISIONS,), 1, "the kind of decision, in the order of the blocks of actions"),
+    ("cylinder", (LANES,), 1, "the current lane"),
+    ("rounds_left", (1,), LAP - 1, "rounds after this one until the limit, modulo 128"),
+    ("rounds_left_laps", (1,), LAP - 1, "the same divided by 128 (0 with the default limit)"),
+    ("marbles", (_SEATS, LANES, LANE_ROOM), 1, "1 where the player has a marble: lane and position, bottom first"),
+    ("market", (KINDS, KINDS), 1, "market space of each kind, best first"),
+    ("market_values", (KINDS,), BEST_MARKET_VALUE, "what the market gives for each kind"),
+    ("recipient", (_SEATS,), 1, "Supply: who gets the next card"),
+    ("drawn_tokens", (TOKENS_DRAWN, KINDS), SIZES, "Treasure chest: tokens to place, in order: the value at the kind"),
     ("gather_dungeon", (DUNGEONS,), 1, "Scoring: the dungeon"),
     ("gather_order", (_SEATS,), _SEATS, "Scoring: 1 for the player whose turn it is, 2 for the next …; 0 for none"),
     ("taking", (KINDS,), SIZES, "Scoring: the token being paid for: the value at the kind"),
-    ("left_over_bags", (KINDS,), SIZES - 1, "Scoring: bags paid in this turn and not used up, by kind"),
 ]
 
 
 def _lay_out() -> dict[str, Field]:
     fields, start = {}, 0
-    for name, shape, highest, meaning in _declared:
+    for name, shape, highest, meaning in [*_board, *_players, *_derived]:
         size = int(np.prod(shape))
         fields[name] = Field(slice(start, start + size), shape, highest, meaning)
         start += size
@@ -128,33 +136,68 @@ def view(observations: NDArray[np.generic], name: str) -> NDArray[np.generic]:
 
 
 _at = {name: field.slice.start for name, field in FIELDS.items()}
-_SEATED, _DECIDING, _ACTIVE, _DECISION = _at["seated"], _at["deciding"], _at["active"], _at["decision"]
-_CYLINDER, _ROUNDS_LEFT, _ROUNDS_LAPS = _at["cylinder"], _at["rounds_left"], _at["rounds_left_laps"]
-_SCORES, _SCORES_LAPS, _POINTS = _at["scores"], _at["scores_laps"], _at["gathered_points"]
-_SUPPLY, _MARSEILLE, _WILDS, _ZONES = _at["supply"], _at["marseille"], _at["wilds"], _at["zones"]
-_HANDS, _CREW, _PLACES, _LANES = _at["hands"], _at["crew"], _at["places"], _at["lanes"]
-_MARKET, _MARKET_VALUES, _DUNGEON_TOKENS = _at["market"], _at["market_values"], _at["dungeon_tokens"]
-_UNSEEN, _CARD_DISCARD, _PILE_SIZE = _at["unseen_cards"], _at["card_discard"], _at["pile_size"]
-_BAG, _TOKEN_DISCARD, _OFFER, _RECIPIENT = _at["bag"], _at["token_discard"], _at["offer"], _at["recipient"]
-_PLACEMENTS, _ZONE_USED, _REINFORCEMENTS = _at["placements_left"], _at["zone_used"], _at["reinforcements_left"]
-_DRAWN, _CHEST, _DUNGEON, _ORDER = (
-    _at["drawn_tokens"],
-    _at["chest_dungeons"],
-    _at["gather_dungeon"],
-    _at["gather_order"],
-)
-_TAKING, _LEFT_OVER = _at["taking"], _at["left_over_bags"]
+_SEATED, _SCORES, _SCORES_LAPS, _POINTS = _at["seated"], _at["scores"], _at["scores_laps"], _at["gathered_points"]
+_DECIDING, _ACTIVE, _DECISION, _CYLINDER = _at["deciding"], _at["active"], _at["decision"], _at["cylinder"]
+_ROUNDS_LEFT, _ROUNDS_LAPS = _at["rounds_left"], _at["rounds_left_laps"]
+_MARBLES, _MARKET, _MARKET_VALUES = _at["marbles"], _at["market"], _at["market_values"]
+_RECIPIENT, _DRAWN, _TAKING = _at["recipient"], _at["drawn_tokens"], _at["taking"]
+_DUNGEON, _ORDER = _at["gather_dungeon"], _at["gather_order"]
+
+
+def _copied(fields: list[_Declaration]) -> tuple[int, int]:
+    """Where these fields begin in a row, and their length in bytes; they must stand there as they do here."""
+    start, first = OFFSET[fields[0][0]], _at[fields[0][0]]
+    if any(OFFSET[name] - start != _at[name] - first for name, *_ in fields):
+        raise AssertionError("layout.STATE and the observation have these fields in different order")
+    return start, FIELDS[fields[-1][0]].slice.stop - first
+
+
+_BOARD = _at[_board[0][0]]
+_BOARD_SOURCE, _BOARD_SIZE = _copied(_board)
+_copied(_players)
+_AHEAD = OFFSET["supply"] - _at["supply"]  # from a player field's place here to its place in a row
+_SUPPLY, _MARSEILLE, _ZONES, _CREW = _at["supply"], _at["marseille"], _at["zones"], _at["crew"]
+_LANES_SOURCE = OFFSET["lanes"]
+_LAP_BITS = LAP.bit_length() - 1
+_PLACES, _HANDS, _WILDS = _at["places"], _at["hands"], _at["wilds"]
 
 
 @kernel
 def observe(s: Row, observer: int, out: np.ndarray) -> None:
     """Writes what the observer sees."""
     out[:] = 0
-    _observe_turn(s, observer, out)
+    copy_bytes(out, _BOARD, s.bytes, _BOARD_SOURCE, _BOARD_SIZE)
+    seat = observer
     for ego in range(s.num_players):
-        _observe_seat(s, (observer + ego) % s.num_players, ego, out)
-    _observe_board(s, observer, out)
+        _observe_player(s, seat, ego, out)
+        seat = seat + 1 if seat + 1 < s.num_players else 0
+    _observe_turn(s, observer, out)
+    _observe_market(s, out)
     _observe_phase(s, observer, out)
+
+
+@kernel
+def _observe_player(s: Row, seat: int, ego: int, out: np.ndarray) -> None:
+    out[_SEATED + ego] = 1
+    out[_SCORES + ego] = s.score[seat] & (LAP - 1)
+    out[_SCORES_LAPS + ego] = s.score[seat] >> _LAP_BITS
+    if s.gather_dungeon != NONE:
+        out[_POINTS + ego] = gathered_points(s, seat)
+    _copy_seat(s, seat, ego, out, _SUPPLY, 1)
+    _copy_seat(s, seat, ego, out, _MARSEILLE, 1)
+    _copy_seat(s, seat, ego, out, _ZONES, ZONES)
+    _copy_seat(s, seat, ego, out, _CREW, DUNGEONS)
+    _copy_seat(s, seat, ego, out, _PLACES, DUNGEONS * ADVENTURERS)
+    _copy_seat(s, seat, ego, out, _HANDS, CARD_TYPES)
+    _copy_seat(s, seat, ego, out, _WILDS, 1)
+    for place in range(LANES * LANE_ROOM):
+        out[_MARBLES + ego * LANES * LANE_ROOM + place] = s.bytes[_LANES_SOURCE + place] == seat + 1
+
+
+@kernel
+def _copy_seat(s: Row, seat: int, ego: int, out: np.ndarray, at: int, width: int) -> None:
+    """Copies one player's part of a field that has so many bytes per player."""
+    copy_bytes(out, at + ego * width, s.bytes, _AHEAD + at + seat * width, width)
 
 
 @kernel
@@ -172,64 +215,27 @@ def _observe_turn(s: Row, observer: int, out: np.ndarray) -> None:
     out[_ACTIVE + _ego(s, s.active_player, observer)] = 1
     out[_CYLINDER + s.cylinder] = 1
     rounds_left = int(s.round_limit) - int(s.round_number)
-    out[_ROUNDS_LEFT] = rounds_left % LAP
-    out[_ROUNDS_LAPS] = rounds_left // LAP
+    out[_ROUNDS_LEFT] = rounds_left & (LAP - 1)
+    out[_ROUNDS_LAPS] = rounds_left >> _LAP_BITS
 
 
 @kernel
-def _observe_seat(s: Row, seat: int, ego: int, out: np.ndarray) -> None:
-    out[_SEATED + ego] = 1
-    out[_SCORES + ego] = s.score[seat] % LAP
-    out[_SCORES_LAPS + ego] = s.score[seat] // LAP
-    if s.gather_dungeon != NONE:
-        out[_POINTS + ego] = gathered_points(s, seat)
-    out[_SUPPLY + ego] = s.supply[seat]
-    out[_MARSEILLE + ego] = s.marseille[seat]
-    out[_WILDS + ego] = s.wilds[seat]
-    for zone in range(ZONES):
-        out[_ZONES + ego * ZONES + zone] = s.zones[seat, zone]
-    for card in range(CARD_TYPES):
-        out[_HANDS + ego * CARD_TYPES + card] = s.hands[seat, card]
-    for dungeon in range(DUNGEONS):
-        out[_CREW + ego * DUNGEONS + dungeon] = s.crew[seat, dungeon]
-        for i in range(ADVENTURERS):
-            out[_PLACES + (ego * DUNGEONS + dungeon) * ADVENTURERS + i] = s.places[seat, dungeon, i]
-
-
-@kernel
-def _observe_board(s: Row, observer: int, out: np.ndarray) -> None:
-    for lane in range(LANES):
-        for position in range(s.lane_size[lane]):
-            ego = _ego(s, s.lanes[lane, position] - 1, observer)
-            out[_LANES + (lane * LANE_ROOM + position) * MAX_PLAYERS + ego] = 1
+def _observe_market(s: Row, out: np.ndarray) -> None:
     for space in range(KINDS):
-        out[_MARKET + s.market[space] * KINDS + space] = 1
-        out[_MARKET_VALUES + s.market[space]] = s.market_values[space]
-    for dungeon in range(DUNGEONS):
-        for token in range(TOKEN_TYPES):
-            out[_DUNGEON_TOKENS + dungeon * TOKEN_TYPES + token] = s.dungeon_tokens[dungeon, token]
-    for card in range(CARD_TYPES):
-        out[_UNSEEN + card] = s.unseen[card]
-        out[_CARD_DISCARD + card] = s.card_discard[card]
-    out[_PILE_SIZE] = s.pile_size
-    for token in range(TOKEN_TYPES):
-        out[_BAG + token] = s.bag_count[token]
-        out[_TOKEN_DISCARD + token] = s.token_discard[token]
+        kind = int(s.market[space])
+        out[_MARKET + kind * KINDS + space] = 1
+        out[_MARKET_VALUES + kind] = s.market_values[space]
 
 
 @kernel
 def _observe_phase(s: Row, observer: int, out: np.ndarray) -> None:
     match s.decision:
         case Decision.DEAL:
-            for card in range(CARD_TYPES):
-                out[_OFFER + card] = s.offer[card]
             out[_RECIPIENT + _ego(s, s.recipient, observer)] = 1
         case Decision.PUT_TOKEN:
             for i in range(TOKENS_DRAWN):
                 if s.drawn_tokens[i] != NONE:
                     out[_DRAWN + i * KINDS + s.drawn_tokens[i] // SIZES] = s.drawn_tokens[i] % SIZES + 1
-            for dungeon in range(DUNGEONS):
-                out[_CHEST + dungeon] = s.chest_dungeons[dungeon]
         case Decision.TAKE | Decision.PAY:
             out[_DUNGEON + s.gather_dungeon] = 1
             for turn in range(MAX_PLAYERS):
@@ -237,9 +243,3 @@ def _observe_phase(s: Row, observer: int, out: np.ndarray) -> None:
                     out[_ORDER + _ego(s, s.gather_order[turn], observer)] = turn + 1
             if s.taking != NONE:
                 out[_TAKING + s.taking // SIZES] = s.taking % SIZES + 1
-            for kind in range(KINDS):
-                out[_LEFT_OVER + kind] = s.left_over[kind]
-        case _:
-            out[_PLACEMENTS] = s.placements_left
-            out[_ZONE_USED] = s.zone_used
-            out[_REINFORCEMENTS] = s.reinforcements_left

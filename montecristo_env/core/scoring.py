@@ -48,7 +48,7 @@ def pay_with_card(s: Row, card: int) -> None:
     """A card is spent whole (§8.4); a wild bag is one bag of any kind (§8.3)."""
     lose_card(s, s.current_player, card)
     bags = 1 if card == WILD_BAG else card % SIZES + 1
-    s.left_over[s.taking // SIZES] += bags
+    s.left_over_bags[s.taking // SIZES] += bags
     settle(s)
 
 
@@ -63,10 +63,10 @@ def take(s: Row, token: int) -> None:
 def settle(s: Row) -> None:
     """Token and adventurer move when the price is met (§8.3)."""
     kind, value = s.taking // SIZES, s.taking % SIZES + 1
-    if s.left_over[kind] < value:
+    if s.left_over_bags[kind] < value:
         ask(s, s.current_player, Decision.PAY)
         return
-    s.left_over[kind] -= value
+    s.left_over_bags[kind] -= value
     s.dungeon_tokens[s.gather_dungeon, s.taking] -= 1
     s.gathered[s.current_player, s.taking] += 1
     s.taking = NONE
@@ -152,7 +152,7 @@ def end_turn(s: Row) -> None:
         s.gather_order[i] = s.gather_order[i + 1]
     s.gather_order[MAX_PLAYERS - 1] = NONE
     for kind in range(KINDS):
-        s.left_over[kind] = 0
+        s.left_over_bags[kind] = 0
 
 
 @kernel

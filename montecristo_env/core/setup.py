@@ -16,18 +16,23 @@ from montecristo_env.core.constants import (
     ADVENTURERS,
     CARD_TYPES,
     DUNGEONS,
+    HIDDEN_SLOTS,
     KINDS,
     LANES,
     MARBLES,
+    MAX_PLAYERS,
+    MOST_CARDS_HELD,
     NONE,
     STARTING_SUPPLY,
     TOKEN_TYPES,
+    TOKENS_DRAWN,
     Lane,
 )
-from montecristo_env.core.layout import Row
+from montecristo_env.core.layout import OFFSET, Row
 
 _MARBLES_2 = MARBLES[2]
 _SETUP, _CARDS, _TOKENS, _PLAY, _NEXT = range(5)  # the streams of a game
+_SETTINGS = OFFSET["num_players"]  # everything before is of one game, the rest is kept
 _SEED_SHIFT = np.uint64(64 - 53)  # seeds that we make fit in a float, so every JSON reader keeps them
 
 
@@ -97,50 +102,18 @@ def fill_lanes_for_two(s: Row, state: np.uint64) -> None:
 
 @kernel
 def clear(s: Row) -> None:
-    """Empties the row but for the settings and the number of players."""
-    s.decisions = 0
-    s.shuffles = 0
-    s.refills = 0
-    s.score[:] = 0
+    """Empties the row but for the settings."""
+    for byte in range(_SETTINGS):
+        s.bytes[byte] = 0
     s.active_player = NONE
-    s.terminated = False
-    s.truncated = False
-    s.winners[:] = 0
-    s.lanes[:] = 0
-    s.lane_size[:] = 0
-    s.dungeon_tokens[:] = 0
-    s.queue_length[:] = 0
-    s.crew[:] = 0
-    s.places[:] = 0
-    s.zones[:] = 0
-    s.supply[:] = 0
-    s.marseille[:] = 0
-    s.hands[:] = 0
-    s.hand_size[:] = 0
-    s.wilds[:] = 0
-    s.wild_slots[:] = NONE
-    s.card_discard[:] = 0
-    s.unseen[:] = 0
-    s.pile[:] = 0
-    s.pile_top = 0
-    s.pile_size = 0
-    s.slot_shuffle[:] = NONE
-    s.slot_card[:] = 0
-    s.scratch[:] = 0
-    s.bag[:] = 0
-    s.bag_size = 0
-    s.bag_count[:] = 0
-    s.token_discard[:] = 0
-    s.offer[:] = 0
-    s.offer_size = 0
     s.recipient = NONE
-    s.placements_left = 0
-    s.zone_used = 0
-    s.reinforcements_left = 0
-    s.drawn_tokens[:] = NONE
-    s.chest_dungeons[:] = 0
     s.gather_dungeon = NONE
-    s.gather_order[:] = NONE
     s.taking = NONE
-    s.left_over[:] = 0
-    s.gathered[:] = 0
+    for player in range(MAX_PLAYERS):
+        s.gather_order[player] = NONE
+        for i in range(MOST_CARDS_HELD):
+            s.wild_slots[player, i] = NONE
+    for i in range(TOKENS_DRAWN):
+        s.drawn_tokens[i] = NONE
+    for slot in range(HIDDEN_SLOTS):
+        s.slot_shuffle[slot] = NONE
