@@ -20,7 +20,10 @@ from montecristo_env.ruleset import Ruleset
 
 Rows: TypeAlias = int | ArrayLike | None
 
-ROWS_PER_THREAD = 256  # fewer games than this are not worth handing to another thread
+# Waking a thread takes 0.1 ms or more: it must have that much to do.
+ROWS_PER_THREAD = 4096
+ROWS_PER_THREAD_LIGHT = 32_768
+_LIGHT = (batch.sample_actions, batch.write_masks, batch.restart_games)
 SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps them
 
 
@@ -29,9 +32,6 @@ class Watcher(Protocol):
 
     def before_step(self, action: int) -> None:
         """The game is about to make this legal action."""
-
-    def before_reset(self) -> None:
-        """The game is about to be replaced by a new one."""
 
 
 class GameBatch:
@@ -99,6 +99,7 @@ class GameBatch:
         self.states = states
         self.rewards: NDArray[np.float32] = aligned_zeros((states.size, MAX_PLAYERS), np.float32)
         self._all = np.arange(states.size)
+        self._alone = INTERPRETED or self.threads < 2 or states.size < 2 * ROWS_PER_THREAD
         self._reward = REWARDS.index(self.reward)
         self._watchers: dict[int, list[Watcher]] = {}
 
@@ -153,7 +154,11 @@ class GameBatch:
         return self.states["seed"]
 
     def observe(
-        self, out: NDArray[np.int8] | None = None, player: int | ArrayLike | None = None, rows: Rows = None
+        self,
+        out: NDArray[np.int8] | None = None,
+        player: int | ArrayLike | None = None,
+        rows: Rows = None,
+        masks: NDArray[np.int8] | None = None,
     ) -> NDArray[np.int8]:
         """What the decider of each game sees, or another seat; `montecristo_env.observation` names the fields.
 
@@ -161,16 +166,18 @@ class GameBatch:
             out: where to write, (N, observation.SIZE) int8; a new array if None.
             player: a seat, or one per game; the decider if None (seat 0 where the game is over).
             rows: only these games.
+            masks: where to write the action masks too, in the same pass, (N, actions.COUNT) int8.
         """
         index = self._index(rows)
-        out = _out(out, (index.size, observation.SIZE), np.int8)
-        self._run(batch.write_observations, index, self._observers(player, index), out)
+        out = _out(out, (index.size, observation.SIZE), _INT8)
+        masks = _NO_MASKS if masks is None else _out(masks, (index.size, actions.COUNT), _INT8)
+        self._run(batch.write_observations, index, self._observers(player, index), out, masks)
         return out
 
     def action_mask(self, out: NDArray[np.int8] | None = None, rows: Rows = None) -> NDArray[np.int8]:
         """1 for every legal action of the decider, (N, actions.COUNT) int8; all 0 where the game is over."""
         index = self._index(rows)
-        out = _out(out, (index.size, actions.COUNT), np.int8)
+        out = _out(out, (index.size, actions.COUNT), _INT8)
         self._run(batch.write_masks, index, out)
         return out
 
@@ -205,7 +212,7 @@ class GameBatch:
     def sample_actions(self, out: NDArray[np.int64] | None = None, rows: Rows = None) -> NDArray[np.int64]:
         """A uniformly random legal action for every game, -1 where it is over; each game has its own random stream."""
         index = self._index(rows)
-        out = _out(out, (index.size,), np.int64)
+        out = _out(out, (index.size,), _INT64)
         self._run(batch.sample_actions, index, out)
         return out
 
@@ -221,20 +228,21 @@ class GameBatch:
         self._run(batch.play_random, self._all, steps, self.rewards, self._reward)
 
     def reset(self, rows: Rows = None, seed: int | ArrayLike | None = None) -> None:
-        """Starts new games.
+        """Starts new games; `rewards` stay those of the last step.
 
         Args:
             rows: which ones. If None: those that are over, or, with a seed, all.
             seed: as for the constructor, for the chosen rows; if None, each game takes a seed that follows its last.
         """
-        index = np.flatnonzero(self.over) if rows is None and seed is None else self._index(rows)
+        only_finished = rows is None and seed is None
+        index = self._index(rows)
         seeds = None if seed is None else _seeds(seed, index.size)
-        for game in self._watchers.keys() & set(index.tolist()):
-            for watcher in self._watchers.pop(game):
-                watcher.before_reset()
-        self.rewards[index] = 0
+        if self._watchers:
+            restarted = np.flatnonzero(self.over) if only_finished else index
+            for game in self._watchers.keys() & set(restarted.tolist()):
+                del self._watchers[game]
         if seeds is None:
-            self._run(batch.restart_games, index)
+            self._run(batch.restart_games, index, only_finished)
         else:
             self._run(batch.start_games, index, seeds)
 
@@ -297,10 +305,11 @@ class GameBatch:
 
     def _run(self, function: Callable[..., None], index: NDArray[np.int64], *args: Any) -> None:
         """Calls an entry point for these rows, shared among threads where that pays."""
-        threads = min(self.threads, index.size // ROWS_PER_THREAD)
-        if threads < 2 or INTERPRETED:
+        if self._alone:
             function(self.states, index, *args, 0, index.size)
             return
+        rows_per_thread = ROWS_PER_THREAD_LIGHT if function in _LIGHT else ROWS_PER_THREAD
+        threads = max(1, min(self.threads, index.size // rows_per_thread))
         bounds = [index.size * part // threads for part in range(threads + 1)]
         shares = [(function, self.states, index, *args, *bounds[part : part + 2]) for part in range(threads)]
         others = [_pool(os.getpid(), self.threads).submit(*share) for share in shares[1:]]
@@ -365,6 +374,8 @@ class GameBatch:
                     watcher.before_step(int(codes[place]))
 
 
+_INT8, _INT64 = np.dtype(np.int8), np.dtype(np.int64)
+_NO_MASKS = np.zeros((0, actions.COUNT), np.int8)
 _DECIDER = np.full(1, NONE, np.int64)
 
 
@@ -402,7 +413,7 @@ def _seeds(seed: int | ArrayLike | None, num_games: int) -> NDArray[np.uint64]:
 
 def _codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
     codes = np.asarray(acts)
-    if codes.dtype == np.int64 and codes.shape == (size,) and codes.flags.c_contiguous and codes.flags.writeable:
+    if codes.dtype is _INT64 and codes.shape == (size,) and codes.flags.carray:
         return codes
     if codes.shape != (size,):
         raise InvalidArgument(f"actions must have the shape ({size},), one per game, but have {codes.shape}")
@@ -411,12 +422,12 @@ def _codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
     return codes.astype(np.int64)
 
 
-def _out(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
+def _out(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     if out is None:
         return aligned_zeros(shape, dtype) if shape[0] > 1 else np.empty(shape, dtype)
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
         found = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else repr(type(out))
-        raise InvalidArgument(f"out must be an array of {np.dtype(dtype)} of shape {shape}, but is {found}")
-    if not out.flags.c_contiguous or not out.flags.writeable:
+        raise InvalidArgument(f"out must be an array of {dtype} of shape {shape}, but is {found}")
+    if not out.flags.carray:
         raise InvalidArgument("out must be contiguous and writeable")
     return out

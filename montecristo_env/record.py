@@ -237,9 +237,6 @@ class _Recorder:
         self._move(action - int(actions.FIRST[self.state["decision"][0]]))
         self._play_forced()
 
-    def before_reset(self) -> None:
-        """The record stays as it is."""
-
     def _play_forced(self) -> None:
         while (legal := int(self.state["legal"][0])).bit_count() == 1:
             self._move(legal.bit_length() - 1)

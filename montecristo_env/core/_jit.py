@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,13 +27,17 @@ import numba.core.config
 import numpy as np
 from numba import types
 from numba.core import cgutils
+from numba.core.caching import NullCache
 from numba.extending import intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 CACHE_VARIABLE = "MONTECRISTO_CACHE_DIR"
+_KEPT_SECONDS = 60 * 24 * 3600  # how long compiled code is kept that nobody uses
+# Parts of Numba that its type hints do not cover.
 _config: Any = numba.core.config
+_cgutils: Any = cgutils
 _njit: Any = numba.njit
 INTERPRETED = bool(_config.DISABLE_JIT)
 _entry_points: list[Any] = []
@@ -53,7 +58,7 @@ def entry_point(function: Callable[P, R]) -> Callable[P, R]:
     if INTERPRETED:
         return _interpreted(function)
     with _cache_directory(_building or _finished):
-        compiled: Callable[P, R] = _njit(function, nogil=True, error_model="numpy", cache=_caching)
+        compiled: Callable[P, R] = _njit(function, nogil=True, error_model="numpy", cache=_finished is not None)
     _entry_points.append(compiled)
     return compiled
 
@@ -89,7 +94,7 @@ else:  # a loop over bytes is not vectorised, and slices are slow to set up: thi
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             arrays = [context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 2)]
             into, out_of = (builder.gep(array.data, [args[i]]) for array, i in zip(arrays, (1, 3), strict=True))
-            cgutils.raw_memcpy(builder, into, out_of, args[4], 1)
+            _cgutils.raw_memcpy(builder, into, out_of, args[4], 1)
             return context.get_dummy_value()
 
         return types.void(target, types.intp, source, types.intp, types.intp), codegen
@@ -105,14 +110,26 @@ def compile_once(call_every_entry_point: Callable[[], None]) -> None:
     with _compile_lock:
         if _compiled:
             return
-        if _building or not _caching:
-            print("montecristo_env: compiling the rules, once…", file=sys.stderr, flush=True)
-        call_every_entry_point()
+        if _building or not _finished:
+            _say("compiling the rules, once…")
+        try:
+            call_every_entry_point()
+            if _building and _finished:
+                _publish(_building, _finished)
+        except Exception as problem:  # the disk is full, or something has damaged the cache: do without it
+            _say(f"no cache in {_finished} ({problem!r}): compiling the rules for this process only…")
+            for compiled in _entry_points:
+                compiled._cache = NullCache()
+            if _finished and not _building:
+                shutil.rmtree(_finished, ignore_errors=True)
+            call_every_entry_point()
         for compiled in _entry_points:
             compiled.disable_compile()  # other types than those of the one batch class would be a mistake
-        if _building and _finished:
-            _publish(_building, _finished)
         _compiled = True
+
+
+def _say(message: str) -> None:
+    print(f"montecristo_env: {message}", file=sys.stderr, flush=True)
 
 
 def _publish(building: Path, finished: Path) -> None:
@@ -121,7 +138,11 @@ def _publish(building: Path, finished: Path) -> None:
         building.rename(finished)
     except OSError:
         if not finished.is_dir():
-            print(f"montecristo_env: compiled code could not be kept in {finished}", file=sys.stderr)
+            raise
+    for folder in finished.parent.iterdir():  # what older versions left behind
+        with suppress(OSError):
+            if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
+                shutil.rmtree(folder)
 
 
 def _fingerprint() -> str:
@@ -152,6 +173,8 @@ def _find_cache() -> tuple[Path | None, Path | None]:
     name = _fingerprint()
     for root in _cache_roots():
         if (root / name).is_dir() and _is_mine(root):
+            with suppress(OSError):
+                os.utime(root / name)  # still in use
             return root / name, None
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -184,9 +207,3 @@ def _cache_directory(folder: Path | None) -> Iterator[None]:
 
 
 _finished, _building = (None, None) if INTERPRETED else _find_cache()
-_caching = _finished is not None
-
-
-def cache_info() -> dict[str, Any]:
-    """Where the compiled code of this process came from, for bug reports and tests."""
-    return {"interpreted": INTERPRETED, "folder": _finished, "was_cached": _caching and _building is None}

@@ -6,11 +6,11 @@ All of them take the rows to work on as an index array and a range of it, so tha
 import numpy as np
 
 from montecristo_env.core import invariants
-from montecristo_env.core._jit import compile_once, entry_point
+from montecristo_env.core._jit import compile_once, entry_point, kernel
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.chance import fill_bag, random_choice, resample_hidden, shuffle_discards_under_pile
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, TOKENS_DRAWN, Decision
-from montecristo_env.core.layout import STATE, States, aligned_zeros
+from montecristo_env.core.layout import STATE, Row, States, aligned_zeros
 from montecristo_env.core.legal import NOTHING, legal_choices
 from montecristo_env.core.observation import SIZE, observe
 from montecristo_env.core.rules import apply, enter_lane, play, start
@@ -29,11 +29,12 @@ def start_games(states: States, rows: np.ndarray, seeds: np.ndarray, begin: int,
 
 
 @entry_point
-def restart_games(states: States, rows: np.ndarray, begin: int, end: int) -> None:
+def restart_games(states: States, rows: np.ndarray, only_finished: bool, begin: int, end: int) -> None:
     """New games, each from the seed that follows its last one."""
     for k in range(begin, end):
         s = states[rows[k]]
-        start(s, next_seed(s.seed))
+        if s.decision == Decision.OVER or not only_finished:
+            start(s, next_seed(s.seed))
 
 
 @entry_point
@@ -90,27 +91,36 @@ def sample_actions(states: States, rows: np.ndarray, out: np.ndarray, begin: int
 
 @entry_point
 def write_observations(
-    states: States, rows: np.ndarray, players: np.ndarray, out: np.ndarray, begin: int, end: int
+    states: States, rows: np.ndarray, players: np.ndarray, out: np.ndarray, masks: np.ndarray, begin: int, end: int
 ) -> None:
-    """What a player of every game sees; `players` has one entry for all, or one per row; NONE is the decider."""
+    """What a player of every game sees, and the masks unless `masks` is empty.
+
+    `players` has one entry for all, or one per row; NONE is the decider.
+    """
     for k in range(begin, end):
         s = states[rows[k]]
         player = players[k if players.size > 1 else 0]
         if player == NONE:
             player = max(s.current_player, 0)
         observe(s, player, out[k])
+        if masks.size > 0:
+            _write_mask(s, masks[k])
 
 
 @entry_point
 def write_masks(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
     """1 for every legal action."""
     for k in range(begin, end):
-        s = states[rows[k]]
-        out[k, :] = 0
-        if s.decision != Decision.OVER:
-            first = FIRST[s.decision]
-            for choice in range(FIRST[s.decision + 1] - first):
-                out[k, first + choice] = (s.legal >> np.uint64(choice)) & _ONE
+        _write_mask(states[rows[k]], out[k])
+
+
+@kernel
+def _write_mask(s: Row, out: np.ndarray) -> None:
+    out[:] = 0
+    if s.decision != Decision.OVER:
+        first = FIRST[s.decision]
+        for choice in range(FIRST[s.decision + 1] - first):
+            out[first + choice] = (s.legal >> np.uint64(choice)) & _ONE
 
 
 @entry_point
@@ -182,11 +192,12 @@ def _call_every_entry_point() -> None:
     first_illegal(states, rows, actions)
     step_games(states, rows, actions, rewards, WIN, 0, 1)
     play_random(states, rows, 1, rewards, WIN, 0, 1)
-    write_observations(states, rows, actions * 0, aligned_zeros((1, SIZE), np.int8), 0, 1)
-    write_masks(states, rows, aligned_zeros((1, COUNT), np.int8), 0, 1)
+    masks = aligned_zeros((1, COUNT), np.int8)
+    write_observations(states, rows, actions * 0, aligned_zeros((1, SIZE), np.int8), masks, 0, 1)
+    write_masks(states, rows, masks, 0, 1)
     resample_games(states, rows, seeds, 0, 1)
     find_violations(states, rows, actions, 0, 1)
-    restart_games(states, rows, 0, 1)
+    restart_games(states, rows, False, 0, 1)
     lay_out(states, 0, seeds[0])
     proceed(states, 0, NONE)
     prepare_draw(states, 0, 1)

@@ -32,9 +32,9 @@ def stream(key: np.uint64, number: int) -> np.uint64:
 
 
 @kernel
-def below(state: np.uint64, bound: int) -> np.int64:
+def below(state: np.uint64, bound: int) -> int:
     """A number in range(bound) from the generator state; the caller advances the state with `advance`."""
-    return np.int64(((mix(state) >> _S32) * np.uint64(bound)) >> _S32)
+    return int(np.int64(((mix(state) >> _S32) * np.uint64(bound)) >> _S32))  # else it would stay unsigned
 
 
 @kernel
@@ -157,7 +157,7 @@ def draw_token(s: Row) -> int:
 
 
 @kernel
-def random_choice(s: Row) -> np.int64:
+def random_choice(s: Row) -> int:
     """The place in its block of a uniformly random legal action; advances the stream of random play."""
     s.play_key = advance(s.play_key)
     return _nth_bit(s.legal, below(s.play_key, count_bits(s.legal)))
@@ -171,16 +171,16 @@ _MSUM = np.uint64(0x0101010101010101)
 
 
 @kernel
-def count_bits(bits: np.uint64) -> np.int64:
+def count_bits(bits: np.uint64) -> int:
     """How many bits are set; LLVM knows this pattern as one instruction."""
     bits = bits - ((bits >> _B1) & _M1)
     bits = (bits & _M2) + ((bits >> _B2) & _M2)
     bits = (bits + (bits >> _B4)) & _M4
-    return np.int64((bits * _MSUM) >> _B56)
+    return int(np.int64((bits * _MSUM) >> _B56))
 
 
 @kernel
-def _nth_bit(bits: np.uint64, n: np.int64) -> np.int64:
+def _nth_bit(bits: np.uint64, n: int) -> int:
     """The place of the n-th set bit, from 0."""
     for _ in range(n):
         bits = bits & (bits - _B1)
@@ -188,7 +188,7 @@ def _nth_bit(bits: np.uint64, n: np.int64) -> np.int64:
 
 
 @kernel
-def lowest_bit(bits: np.uint64) -> np.int64:
+def lowest_bit(bits: np.uint64) -> int:
     """The place of the lowest set bit."""
     return count_bits((bits & (~bits + _B1)) - _B1)
 
