@@ -1,4 +1,4 @@
-"""Compiled code is kept safely: tested on a small package with the real `_jit.py`, which compiles in a second or two."""
+"""Compiled code is kept safely: tested on a toy package with the real `_jit.py`, which compiles in a second or two."""
 
 import os
 import shutil
@@ -24,7 +24,8 @@ def toy(tmp_path: Path) -> Path:
     (package / "__init__.py").touch()
     (package / "constants.py").write_text("BONUS = 40\n")
     (package / "rules.py").write_text(
-        "from toy._jit import kernel\nfrom toy.constants import BONUS\n\n@kernel\ndef add(x):\n    return x + BONUS + 1\n"
+        "from toy._jit import kernel\nfrom toy.constants import BONUS\n\n"
+        "@kernel\ndef add(x):\n    return x + BONUS + 1\n"
     )
     (package / "batch.py").write_text(
         "from toy._jit import compile_once, entry_point\nfrom toy.rules import add\n\n"
@@ -40,13 +41,8 @@ def environment(toy: Path, **settings: str) -> dict[str, str]:
 
 
 def run(toy: Path, program: str = PROGRAM, **settings: str) -> tuple[str, str]:
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", program],
-        env=environment(toy, **settings),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = [sys.executable, "-B", "-c", program]
+    done = subprocess.run(command, env=environment(toy, **settings), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
 
