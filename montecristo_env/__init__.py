@@ -5,6 +5,11 @@
 with the game's designers or publishers.
 """
 
+import gymnasium
+import pettingzoo
+
+from montecristo_env import montecristo_v0
+from montecristo_env.agent import Agent, PublicView, make_agent
 from montecristo_env.core import actions, observation
 from montecristo_env.core.constants import Decision, Kind, Lane, Zone
 from montecristo_env.errors import (
@@ -21,7 +26,18 @@ from montecristo_env.record import GameRecord
 from montecristo_env.ruleset import Ruleset
 
 __version__ = "0.1.0"
+
+if "MonteCristo-v0" not in gymnasium.registry:
+    gymnasium.register(
+        "MonteCristo-v0",
+        entry_point="montecristo_env.gym_env:MonteCristoEnv",
+        vector_entry_point="montecristo_env.vector:MonteCristoVectorEnv",
+    )
+if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
+    pettingzoo.register("aec", "montecristo/montecristo-v0", entry_point="montecristo_env.montecristo_v0:env")
+
 __all__ = [
+    "Agent",
     "DamagedRecord",
     "Decision",
     "GameBatch",
@@ -33,9 +49,12 @@ __all__ = [
     "Kind",
     "Lane",
     "MonteCristoError",
+    "PublicView",
     "Ruleset",
     "UnplayableRuleset",
     "Zone",
     "actions",
+    "make_agent",
+    "montecristo_v0",
     "observation",
 ]

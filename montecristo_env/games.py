@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from montecristo_env.core import actions, batch, invariants, observation
 from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Decision
-from montecristo_env.core.layout import STATE, States, aligned_zeros
+from montecristo_env.core.layout import STATE, States, aligned_empty, aligned_zeros
 from montecristo_env.core.scoring import REWARDS
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
 from montecristo_env.public import public_state
@@ -101,6 +101,7 @@ class GameBatch:
         self._all = np.arange(states.size)
         self._alone = INTERPRETED or self.threads < 2 or states.size < 2 * ROWS_PER_THREAD
         self._reward = REWARDS.index(self.reward)
+        self._fewest_players = int(states["num_players"].min(initial=MAX_PLAYERS))
         self._watchers: dict[int, list[Watcher]] = {}
 
     # --- what there is
@@ -216,16 +217,28 @@ class GameBatch:
         self._run(batch.sample_actions, index, out)
         return out
 
-    def play_random(self, steps: int) -> None:
+    def play_random(self, steps: int, rows: Rows = None, until: int | ArrayLike | None = None) -> None:
         """Up to `steps` random decisions in every game, all in compiled code; the same as sampling and stepping.
 
         `rewards` are those of the games that ended during the call.
+
+        Args:
+            steps: decisions per game at most.
+            rows: only in these games.
+            until: a seat, or one per game: the game stops when it is that player's turn.
         """
-        if self._watchers:
-            for _ in range(steps):
-                self.step(self.sample_actions())
+        index = self._index(rows)
+        seats = self._observers(until, index)
+        if not self._watchers:
+            self._run(batch.play_random, index, steps, seats, self.rewards, self._reward)
             return
-        self._run(batch.play_random, self._all, steps, self.rewards, self._reward)
+        for _ in range(steps):  # one by one, for those who watch
+            waiting = index[(self.current_player[index] != seats) & ~self.over[index]]
+            seats = seats if seats.size == 1 else seats[np.isin(index, waiting)]
+            index = waiting
+            if index.size == 0:
+                return
+            self.step(self.sample_actions(rows=index), index)
 
     def reset(self, rows: Rows = None, seed: int | ArrayLike | None = None) -> None:
         """Starts new games; `rewards` stay those of the last step.
@@ -322,6 +335,8 @@ class GameBatch:
         if rows is None:
             return self._all
         index = np.atleast_1d(np.asarray(rows))
+        if index.dtype is _INT64 and index.ndim == 1 and index.flags.carray and batch.are_increasing(index, len(self)):
+            return index
         if index.dtype == np.bool_:
             if index.shape != (len(self),):
                 raise InvalidArgument(f"a mask of rows must have the shape ({len(self)},), but has {index.shape}")
@@ -347,6 +362,8 @@ class GameBatch:
     def _observers(self, player: int | ArrayLike | None, index: NDArray[np.int64]) -> NDArray[np.int64]:
         if player is None:
             return _DECIDER
+        if isinstance(player, int) and 0 <= player < self._fewest_players:
+            return _SEATS[player]
         seats = np.atleast_1d(np.asarray(player))
         if seats.shape not in ((1,), index.shape) or not np.issubdtype(seats.dtype, np.integer):
             raise InvalidArgument(f"player must be a seat or {index.size} of them, not {player!r}")
@@ -377,6 +394,7 @@ class GameBatch:
 _INT8, _INT64 = np.dtype(np.int8), np.dtype(np.int64)
 _NO_MASKS = np.zeros((0, actions.COUNT), np.int8)
 _DECIDER = np.full(1, NONE, np.int64)
+_SEATS = [np.full(1, seat, np.int64) for seat in range(MAX_PLAYERS)]
 
 
 @cache
@@ -401,7 +419,7 @@ def _seeds(seed: int | ArrayLike | None, num_games: int) -> NDArray[np.uint64]:
     if seed is None or isinstance(seed, int | np.integer):
         if seed is not None and seed < 0:
             raise InvalidArgument(f"seed must not be negative, but is {seed}")
-        drawn = np.random.SeedSequence(seed).generate_state(num_games, np.uint64)
+        drawn = np.random.SeedSequence(None if seed is None else int(seed)).generate_state(num_games, np.uint64)
         return drawn >> np.uint64(64 - SEED_BITS)
     seeds = np.asarray(seed)
     if seeds.shape != (num_games,) or not np.issubdtype(seeds.dtype, np.integer) or seeds.min(initial=0) < 0:
@@ -409,6 +427,11 @@ def _seeds(seed: int | ArrayLike | None, num_games: int) -> NDArray[np.uint64]:
             f"seed must be None, a whole number from 0, or an array of {num_games} such, not {seed!r}"
         )
     return seeds.astype(np.uint64)
+
+
+def seed_of_game(seed: int | None) -> np.uint64:
+    """The seed of the game that `GameBatch(1, seed=seed)` deals."""
+    return np.uint64(_seeds(seed, 1)[0])
 
 
 def _codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
@@ -424,7 +447,7 @@ def _codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
 
 def _out(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     if out is None:
-        return aligned_zeros(shape, dtype) if shape[0] > 1 else np.empty(shape, dtype)
+        return aligned_empty(shape, dtype) if shape[0] > 1 else np.empty(shape, dtype)
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
         found = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else repr(type(out))
         raise InvalidArgument(f"out must be an array of {dtype} of shape {shape}, but is {found}")

@@ -24,10 +24,10 @@ LAYERS = [
     ["montecristo_env.core.batch"],
     ["montecristo_env.public"],
     ["montecristo_env.games"],
-    ["montecristo_env.record"],
-    ["montecristo_env.render"],
+    ["montecristo_env.record", "montecristo_env.agent", "montecristo_env.render", "montecristo_env.tables"],
+    ["montecristo_env.view", "montecristo_env.learner"],
     ["montecristo_env.aec", "montecristo_env.gym_env", "montecristo_env.vector", "montecristo_env.sb3"],
-    ["montecristo_env.montecristo_v0"],
+    ["montecristo_env.montecristo_v0", "montecristo_env.testing"],
     ["montecristo_agents"],
     ["montecristo_train"],
 ]

@@ -38,6 +38,17 @@ def restart_games(states: States, rows: np.ndarray, only_finished: bool, begin: 
 
 
 @entry_point
+def are_increasing(rows: np.ndarray, size: int) -> bool:
+    """Whether these are row numbers of a batch of this size, in order, each once."""
+    last = -1
+    for row in rows:
+        if not last < row < size:
+            return False
+        last = row
+    return True
+
+
+@entry_point
 def first_illegal(states: States, rows: np.ndarray, actions: np.ndarray) -> int:
     """The first place whose action is not legal, or NONE. A game that is over takes any."""
     for k in range(rows.size):
@@ -66,15 +77,28 @@ def step_games(
 
 @entry_point
 def play_random(
-    states: States, rows: np.ndarray, steps: int, rewards: np.ndarray, reward: int, begin: int, end: int
+    states: States,
+    rows: np.ndarray,
+    steps: int,
+    seats: np.ndarray,
+    rewards: np.ndarray,
+    reward: int,
+    begin: int,
+    end: int,
 ) -> None:
-    """Up to so many uniformly random decisions in every game."""
+    """Up to so many uniformly random decisions in every game, until it is the turn of a seat.
+
+    `seats` has one entry for all, or one per row; NONE stops nobody.
+    """
     for k in range(begin, end):
         s = states[rows[k]]
         rewards[rows[k], :] = 0.0
         if s.legal == NOTHING:
             continue
+        seat = seats[k if seats.size > 1 else 0]
         for _ in range(steps):
+            if s.current_player == seat:
+                break
             play(s, random_choice(s))
             if s.legal == NOTHING:
                 write_rewards(s, reward, rewards[rows[k]])
@@ -187,11 +211,12 @@ def _call_every_entry_point() -> None:
     seeds = np.zeros(1, np.uint64)
     actions = np.zeros(1, np.int64)
     rewards = np.zeros((1, MAX_PLAYERS), np.float32)
+    are_increasing(rows, 1)
     start_games(states, rows, seeds, 0, 1)
     sample_actions(states, rows, actions, 0, 1)
     first_illegal(states, rows, actions)
     step_games(states, rows, actions, rewards, WIN, 0, 1)
-    play_random(states, rows, 1, rewards, WIN, 0, 1)
+    play_random(states, rows, 1, rows, rewards, WIN, 0, 1)
     masks = aligned_zeros((1, COUNT), np.int8)
     write_observations(states, rows, actions * 0, aligned_zeros((1, SIZE), np.int8), masks, 0, 1)
     write_masks(states, rows, masks, 0, 1)

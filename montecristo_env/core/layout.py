@@ -4,6 +4,7 @@ A batch is an array of such rows; `states["score"]` is the (N, 4) view of all sc
 seat axis are 4 seats wide, whatever the number of players. Seats in `lanes` are stored as seat + 1, so that 0 is empty.
 """
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -124,11 +125,18 @@ Row: TypeAlias = Any  # a Numba record, or a np.record where nothing is compiled
 States: TypeAlias = NDArray[np.void]
 
 
-def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """An array of zeros that starts on a cache line: misaligned batch buffers can be several times slower."""
+def aligned_empty(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """A new array that starts on a cache line: misaligned batch buffers can be several times slower."""
     dtype = np.dtype(dtype)
-    size = int(np.prod(shape)) * dtype.itemsize
-    memory = np.zeros(size + CACHE_LINE, np.uint8)
+    size = dtype.itemsize * (shape if isinstance(shape, int) else math.prod(shape))
+    memory = np.empty(size + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
     aligned: NDArray[Any] = memory[start : start + size].view(dtype).reshape(shape)
     return aligned
+
+
+def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """The same, filled with zeros."""
+    array = aligned_empty(shape, dtype)
+    array.view(np.uint8)[...] = 0
+    return array

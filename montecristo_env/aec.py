@@ -1,0 +1,236 @@
+"""The PettingZoo AEC environment: a batch of one game, in PettingZoo's words."""
+
+import copy
+from typing import Any, Self
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete
+from numpy.typing import NDArray
+from pettingzoo import AECEnv
+from pettingzoo.utils import wrappers
+
+from montecristo_env.core import actions, observation
+from montecristo_env.errors import InvalidArgument
+from montecristo_env.games import GameBatch
+from montecristo_env.learner import ILLEGAL_REWARD, observation_box
+from montecristo_env.ruleset import Ruleset
+from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
+
+Observation = dict[str, NDArray[Any]]
+
+
+class raw_env(AECEnv[str, Observation, int]):
+    """The environment without wrappers. An illegal action raises `IllegalAction` and changes nothing."""
+
+    metadata = {  # noqa: RUF012 (PettingZoo reads it from the class)
+        "name": "montecristo_v0",
+        "render_modes": list(RENDER_MODES),
+        "render_fps": RENDER_FPS,
+        "is_parallelizable": False,
+    }
+
+    def __init__(
+        self,
+        num_players: int = 2,
+        render_mode: str | None = None,
+        ruleset: Ruleset | None = None,
+        reward: str = "win",
+        obs_dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        box = observation_box(obs_dtype)
+        self.games = GameBatch(1, num_players, ruleset=ruleset, reward=reward)
+        self.render_mode = render_mode
+        self._view = View(render_mode)
+        self._scaled = obs_dtype == "float32"
+        self.possible_agents = [f"player_{seat}" for seat in range(int(num_players))]
+        self.agents: list[str] = []
+        self._seat = {agent: seat for seat, agent in enumerate(self.possible_agents)}
+        mask = Box(0, 1, (actions.COUNT,), np.int8)
+        self.state_space = box
+        self.observation_spaces = {
+            agent: Dict({"observation": copy.deepcopy(box), "action_mask": copy.deepcopy(mask)})
+            for agent in self.possible_agents
+        }
+        self.action_spaces: dict[str, Discrete[np.int64]] = {
+            agent: Discrete(actions.COUNT) for agent in self.possible_agents
+        }
+
+    def observation_space(self, agent: str) -> Dict:
+        """The same for every agent: `observation` in [0, 1] (or counts), and `action_mask`."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Discrete[np.int64]:
+        """All actions of the game; the mask says which are legal."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Starts a new game: the one of the seed, or else the one that follows the last."""
+        self.games.reset(rows=0, seed=seed)
+        self.agents = self.possible_agents[:]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._no_mask = np.zeros(actions.COUNT, np.int8)
+        self.infos = {agent: {"action_mask": self._no_mask} for agent in self.agents}
+        self._skip_agent_selection = None
+        self.agent_selection = self.agents[0]
+        self._ask()
+        if self.render_mode == "human":
+            self.render()
+
+    def _ask(self) -> None:
+        """Passes the turn to the player who must decide next, with his mask."""
+        self.infos[self.agent_selection] = {"action_mask": self._no_mask}
+        self.agent_selection = self.possible_agents[self.games.states["current_player"][0]]
+        self._mask = self.games.action_mask()[0]
+        self.infos[self.agent_selection] = {"action_mask": self._mask}
+
+    def step(self, action: int | None) -> None:
+        """One decision of the selected agent; None once it is done."""
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        self.games.step(np.array([action]))
+        self._cumulative_rewards[agent] = 0.0
+        if self.games.states["legal"][0]:
+            self._ask()
+        else:
+            self._finish()
+        if self.render_mode == "human":
+            self.render()
+
+    def _finish(self) -> None:
+        """The game is over: everybody gets his reward."""
+        self.rewards = dict(zip(self.agents, self.games.rewards[0].tolist(), strict=False))
+        self.terminations = dict.fromkeys(self.agents, bool(self.games.terminated[0]))
+        self.truncations = dict.fromkeys(self.agents, bool(self.games.truncated[0]))
+        self.infos = {agent: {"action_mask": self._no_mask} for agent in self.agents}
+        self._mask = self._no_mask
+        self._accumulate_rewards()
+
+    def observe(self, agent: str) -> Observation:
+        """What an agent sees; its mask is all zeros unless it is to decide."""
+        mask = self._mask if agent == self.agent_selection else self._no_mask
+        return {"observation": self._look(self._seat[agent]), "action_mask": mask.copy()}
+
+    def state(self) -> NDArray[Any]:
+        """The game as seat 0 sees it: all players know the same (§10.2), so this is everything that anybody knows."""
+        return self._look(0)
+
+    def _look(self, seat: int) -> NDArray[Any]:
+        seen: NDArray[Any] = self.games.observe(player=seat)[0]
+        return seen * observation.SCALE if self._scaled else seen
+
+    # --- copies
+
+    def clone(self) -> Self:
+        """An independent copy, in the middle of a game too; it has no window."""
+        return copy.deepcopy(self)
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything about the game at this moment, for `set_state` of this or an equal environment."""
+        return copy.deepcopy({name: value for name, value in self.__dict__.items() if name not in _FIXED})
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes back to a moment that `get_state` has kept."""
+        if state["games"].num_players[0] != self.games.num_players[0]:
+            raise InvalidArgument(
+                f"the state is of a game with {state['games'].num_players[0]} players, "
+                f"but this environment has {self.games.num_players[0]}"
+            )
+        self.__dict__.update(copy.deepcopy(state))
+
+    # --- pictures
+
+    def render(self) -> NDArray[np.uint8] | str | None:
+        """Draws the table as `render_mode` says."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("You are calling render method without specifying any render mode.")
+            return None
+        return self._view.show(self.games)
+
+    def close(self) -> None:
+        """Closes the window, if there is one."""
+        self._view.close()
+
+
+# Made once and the same in every copy: not part of the state of a game.
+_FIXED = {"render_mode", "_view", "_scaled", "possible_agents", "_seat", "state_space"} | {
+    "observation_spaces",
+    "action_spaces",
+}
+
+
+# PettingZoo's wrappers fetch `agents`, `terminations` and so on through one `__getattr__` per layer, which takes most
+# of the time of a step. These look at the innermost environment at once, and otherwise are the stock wrappers.
+
+
+def _direct(name: str) -> property:
+    return property(lambda wrapper: getattr(wrapper._innermost, name))
+
+
+class _Direct:
+    """The attributes of the innermost environment, without a detour."""
+
+    _innermost: raw_env
+    agents = _direct("agents")
+    agent_selection = _direct("agent_selection")
+    rewards = _direct("rewards")
+    _cumulative_rewards = _direct("_cumulative_rewards")
+    terminations = _direct("terminations")
+    truncations = _direct("truncations")
+    infos = _direct("infos")
+
+    def __init__(self, env: AECEnv[str, Observation, int], **kwargs: Any) -> None:
+        self._innermost = env.unwrapped
+        super().__init__(env, **kwargs)  # type: ignore[call-arg]
+
+
+class _TerminateIllegal(_Direct, wrappers.TerminateIllegalWrapper[str, Observation, int]):
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._innermost.set_state(state)
+        self._terminated = False
+        self._prev_obs = self._prev_info = None  # of another moment
+
+
+class _AssertOutOfBounds(_Direct, wrappers.AssertOutOfBoundsWrapper[str, Observation, int]):
+    pass
+
+
+def _after_reset(name: str) -> property:
+    def fetch(wrapper: Any) -> Any:
+        if not wrapper._has_reset:
+            raise AttributeError(name)  # the stock wrapper's __getattr__ then says what is wrong
+        return getattr(wrapper._innermost, name)
+
+    return property(fetch)
+
+
+class _OrderEnforcing(_Direct, wrappers.OrderEnforcingWrapper[str, Observation, int]):
+    agents = _after_reset("agents")
+    agent_selection = _after_reset("agent_selection")
+    rewards = _after_reset("rewards")
+    terminations = _after_reset("terminations")
+    truncations = _after_reset("truncations")
+    infos = _after_reset("infos")
+
+    def clone(self) -> Self:
+        """An independent copy, wrappers and all."""
+        return copy.deepcopy(self)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes back to a moment that `get_state` has kept; serves as a reset."""
+        self.env.set_state(state)
+        self._has_reset = self._has_updated = True
+
+
+def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
+    """The environment in PettingZoo's conventional wrappers: an illegal action ends the game with a warning."""
+    wrapped: Any = raw_env(**kwargs)
+    wrapped = _TerminateIllegal(wrapped, illegal_reward=ILLEGAL_REWARD)
+    wrapped = _AssertOutOfBounds(wrapped)
+    return _OrderEnforcing(wrapped)

@@ -1,0 +1,108 @@
+"""Who plays: the protocol of agents, what they may look at, and how they are found by name."""
+
+from importlib.metadata import entry_points
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_env.core import actions
+from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
+from montecristo_env.errors import InvalidArgument, MonteCristoError
+from montecristo_env.games import GameBatch, Rows
+
+GROUP = "montecristo_env.agents"
+"""The entry-point group in which packages announce their agents: `name = "module:factory"`."""
+
+
+class PublicView:
+    """A batch of games as its players see it: everything public, nothing hidden (§10).
+
+    Agents get this instead of the `GameBatch`, so that none can cheat by accident. What they may want to change, such
+    as the games of a search, they get as a clone with redrawn hidden parts from `resample_hidden`.
+    """
+
+    def __init__(self, games: GameBatch) -> None:
+        self._games = games
+
+    def __len__(self) -> int:
+        return len(self._games)
+
+    def __getitem__(self, field: str) -> NDArray[Any]:
+        """A public field of the states, read-only: `view["score"]` is (N, 4)."""
+        names = [name for name in STATE.names or () if name not in HIDDEN_FIELDS]
+        if field not in names:
+            raise InvalidArgument(f"{field!r} is no public field of a game: these are {', '.join(names)}")
+        values: NDArray[Any] = self._games.states[field]
+        values.flags.writeable = False
+        return values
+
+    @property
+    def num_players(self) -> NDArray[np.int8]:
+        """Players of each game, (N,)."""
+        return self["num_players"]
+
+    @property
+    def current_player(self) -> NDArray[np.int8]:
+        """Who must decide in each game, (N,)."""
+        return self["current_player"]
+
+    def observe(
+        self, out: NDArray[np.int8] | None = None, player: Any = None, rows: Rows = None, masks: Any = None
+    ) -> NDArray[np.int8]:
+        """See `GameBatch.observe`."""
+        return self._games.observe(out, player, rows, masks)
+
+    def action_mask(self, out: NDArray[np.int8] | None = None, rows: Rows = None) -> NDArray[np.int8]:
+        """See `GameBatch.action_mask`."""
+        return self._games.action_mask(out, rows)
+
+    def legal_actions(self, game: int) -> list[actions.Action]:
+        """See `GameBatch.legal_actions`."""
+        return self._games.legal_actions(game)
+
+    def public_state(self, game: int = 0) -> dict[str, Any]:
+        """See `GameBatch.public_state`."""
+        return self._games.public_state(game)
+
+    def sample_actions(self, rows: Rows = None) -> NDArray[np.int64]:
+        """Random legal actions, from the games' own streams; see `GameBatch.sample_actions`."""
+        return self._games.sample_actions(rows=rows)
+
+    def resample_hidden(self, rng: np.random.Generator, rows: Rows = None) -> GameBatch:
+        """A clone of some games, the agent's own to play with, whose hidden parts are redrawn."""
+        games = self._games if rows is None else self._games[cast(Any, rows)]
+        return games.resample_hidden(rng)
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """A player. It plays many games at once, and any seat of them."""
+
+    name: str
+
+    def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One legal action for the current player of each of these rows."""
+
+
+def make_agent(agent: str | Agent) -> Agent:
+    """An agent by its short name: `"random"`, or with settings behind a colon: `"mcts:500"`.
+
+    Agents are found through the entry-point group `montecristo_env.agents`, so other packages can add their own: the
+    entry point is called with the text behind the colon, or with nothing. An agent object is returned as it is.
+    """
+    if isinstance(agent, Agent):
+        return agent
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    name, colon, settings = agent.partition(":") if isinstance(agent, str) else ("", "", "")
+    if name not in found:
+        raise InvalidArgument(f"no agent is called {agent!r}: there are {', '.join(sorted(found)) or 'none installed'}")
+    try:
+        made = found[name].load()(*([settings] if colon else []))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, MonteCristoError):
+            raise
+        raise InvalidArgument(f"agent {agent!r} cannot be made: {error}") from error
+    if not isinstance(made, Agent):
+        raise InvalidArgument(f"agent {agent!r} is a {type(made).__name__} without `name` and `act`")
+    return made

@@ -1,0 +1,95 @@
+"""The Gymnasium environment: one learner at a table of agents."""
+
+from typing import Any, SupportsInt
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_env.learner import LearnerGames, Opponents
+from montecristo_env.ruleset import Ruleset
+from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
+
+
+class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsInt]):
+    """`gymnasium.make("montecristo_env:MonteCristo-v0", opponents=("random", "random"), seat="random")`.
+
+    The observation is a vector (see `montecristo_env.observation`), the action one of `montecristo_env.actions`. Legal
+    actions are in `info["action_mask"]` and from `action_masks()`; an illegal one ends the game with the reward -1.
+    For the arguments see `LearnerGames`. At the end of a game, `info` also has `win` (1, a share of it, or 0),
+    `score_margin` (points ahead of the best other player), `decisions` (of all players) and `illegal_action`.
+    """
+
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": RENDER_FPS}  # noqa: RUF012 (Gymnasium reads it from the class)
+
+    def __init__(
+        self,
+        opponents: Opponents = "random",
+        num_players: int | None = None,
+        seat: int | str = "random",
+        ruleset: Ruleset | None = None,
+        reward: str = "win",
+        obs_dtype: str = "float32",
+        render_mode: str | None = None,
+    ) -> None:
+        self._table = LearnerGames(1, opponents, num_players, seat, ruleset, reward, obs_dtype)
+        self.observation_space = self._table.observation_space
+        self.action_space = self._table.action_space
+        self.render_mode = render_mode
+        self._view = View(render_mode)
+
+    @property
+    def games(self) -> Any:
+        """The batch of one that is played."""
+        return self._table.games
+
+    @property
+    def seat(self) -> int:
+        """The learner's seat in this game."""
+        return int(self._table.seats[0])
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Starts a new game: the one of the seed, or else the one that follows the last."""
+        super().reset(seed=seed)
+        self._table.start(_ONLY, [seed])
+        if self.render_mode == "human":
+            self.render()
+        return self._table.observe()[0], {"action_mask": self.action_masks()}
+
+    def step(self, action: SupportsInt) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+        """The learner's decision, and everybody else's until his next one."""
+        table = self._table
+        table.step(np.array([int(action)]))
+        info: dict[str, Any] = {"action_mask": self.action_masks()}
+        if table.over[0]:
+            info |= {name: values[0].item() for name, values in table.outcome(_ONLY).items()}
+        if self.render_mode == "human":
+            self.render()
+        return (
+            table.observe()[0],
+            float(table.rewards()[0]),
+            bool(table.terminated[0]),
+            bool(table.truncated[0]),
+            info,
+        )
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """The legal actions, as sb3-contrib asks for them."""
+        mask: NDArray[np.int8] = self._table.masks()[0]
+        return mask
+
+    def render(self) -> NDArray[np.uint8] | str | None:  # type: ignore[override]
+        """Draws the table as `render_mode` says."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("You are calling render method without specifying any render mode.")
+            return None
+        return self._view.show(self._table.games)
+
+    def close(self) -> None:
+        """Closes the window, if there is one."""
+        self._view.close()
+
+
+_ONLY = np.zeros(1, np.int64)

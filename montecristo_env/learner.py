@@ -1,0 +1,192 @@
+"""A batch of games with one learner in each, the other seats played by agents: what all single-agent shells share."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from montecristo_env.agent import Agent, PublicView, make_agent
+from montecristo_env.core import actions, observation
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
+from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
+from montecristo_env.games import GameBatch, seed_of_game
+from montecristo_env.ruleset import Ruleset
+
+Opponents: TypeAlias = str | Agent | Sequence[str | Agent]
+
+ILLEGAL_REWARD = -1.0
+OBS_DTYPES = ("float32", "int8")
+_UNTIL_HIS_TURN = 1_000_000
+_SEAT_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SEAT_SHIFT = np.uint64(33)
+
+
+def observation_box(obs_dtype: str) -> Box:
+    """The space of observations: shares in [0, 1] as float32, or counts as int8."""
+    if obs_dtype not in OBS_DTYPES:
+        raise InvalidArgument(f"obs_dtype must be one of {', '.join(OBS_DTYPES)}, but is {obs_dtype!r}")
+    if obs_dtype == "float32":
+        return Box(0.0, 1.0, (observation.SIZE,), np.float32)
+    return Box(np.zeros(observation.SIZE, np.int8), observation.HIGHEST, dtype=np.int8)
+
+
+class LearnerGames:
+    """N games in which it is always the learner's turn, or the game has ended.
+
+    Args:
+        num_envs: how many games.
+        opponents: names or agents for the other seats, in clockwise order from the learner; one alone plays them all.
+        num_players: default: one more than there are opponents.
+        seat: the learner's, or "random": a new one for every game, which follows from the game's seed.
+        ruleset: see `GameBatch`.
+        reward: see `GameBatch`.
+        obs_dtype: "float32" for shares in [0, 1], "int8" for counts.
+
+    An illegal action of the learner ends his game with the reward -1, as in PettingZoo.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        opponents: Opponents = "random",
+        num_players: int | None = None,
+        seat: int | str = "random",
+        ruleset: Ruleset | None = None,
+        reward: str = "win",
+        obs_dtype: str = "float32",
+    ) -> None:
+        self.agents = _seat_opponents(opponents, num_players)
+        self.num_players = len(self.agents) + 1
+        if seat != "random" and (not isinstance(seat, int | np.integer) or not 0 <= int(seat) < self.num_players):
+            raise InvalidArgument(f'seat must be 0 to {self.num_players - 1} or "random", but is {seat!r}')
+        self.observation_space = observation_box(obs_dtype)
+        self.action_space: Discrete[np.int64] = Discrete(actions.COUNT)
+        self.games = GameBatch(num_envs, self.num_players, ruleset=ruleset, reward=reward)
+        self.wanted_seats = np.full(num_envs, -1 if seat == "random" else int(seat))  # -1: a random one
+        self.seats = np.zeros(num_envs, np.int64)
+        self.steps = np.zeros(num_envs, np.int64)  # decisions of the learner in this game
+        self.illegal = np.zeros(num_envs, np.bool_)  # games that ended by an illegal action of the learner
+        self._view = PublicView(self.games)
+        self._players = list(dict.fromkeys(self.agents))  # each agent object once
+        self._player_at = np.array([self._players.index(agent) for agent in self.agents])
+        # An agent that says of itself that it is uniformly random is played by the engine at once.
+        self._all_random = all(getattr(agent, "uniformly_random", False) for agent in self._players)
+        self._rows = np.arange(num_envs)
+
+    def start(self, rows: NDArray[Any], seeds: Sequence[int | None] | None = None) -> None:
+        """New games in these rows: from the given seeds, or each from the seed that follows its last."""
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        if rows.size == 0:
+            return
+        self.games.reset(rows)
+        if seeds is not None:
+            chosen = [k for k, seed in enumerate(seeds) if seed is not None]
+            if chosen:
+                self.games.reset(rows[chosen], np.array([seed_of_game(seeds[k]) for k in chosen], np.uint64))
+        random = ((self.games.seeds[rows] * _SEAT_MIX) >> _SEAT_SHIFT).astype(np.int64) % self.num_players
+        self.seats[rows] = np.where(self.wanted_seats[rows] < 0, random, self.wanted_seats[rows])
+        self.steps[rows] = 0
+        self.illegal[rows] = False
+        self._let_opponents_play()
+
+    def step(self, acts: NDArray[np.int64]) -> None:
+        """The learners' decisions, then everybody else's until it is the learners' turn again; ended games stay."""
+        alive = ~self.over
+        self.steps += alive
+        try:
+            rows = np.flatnonzero(alive) if self.illegal.any() else self._rows
+            self.games.step(acts[rows], rows)
+        except IllegalAction:
+            legal = self._are_legal(acts)
+            self.illegal |= alive & ~legal
+            rows = np.flatnonzero(alive & legal)
+            self.games.step(acts[rows], rows)
+        self._let_opponents_play()
+
+    def _are_legal(self, acts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        inside = (acts >= 0) & (acts < actions.COUNT)
+        legal: NDArray[np.bool_] = inside & (self.games.action_mask()[self._rows, np.where(inside, acts, 0)] == 1)
+        return legal
+
+    def _let_opponents_play(self) -> None:
+        current = self.games.current_player
+        while True:
+            waiting = np.flatnonzero((current != self.seats) & (current >= 0) & ~self.illegal)
+            if waiting.size == 0:
+                return
+            if self._all_random:
+                self.games.play_random(_UNTIL_HIS_TURN, waiting, until=self.seats[waiting])
+                return
+            if len(self._players) == 1:
+                self.games.step(self._players[0].act(self._view, waiting), rows=waiting)
+                continue
+            turn = self._player_at[(current[waiting] - self.seats[waiting] - 1) % self.num_players]
+            for number, agent in enumerate(self._players):
+                rows = waiting[turn == number]
+                if rows.size:
+                    self.games.step(agent.act(self._view, rows), rows=rows)
+
+    # --- what the learners see and get
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which games have ended, (N,)."""
+        return self.games.over | self.illegal
+
+    @property
+    def terminated(self) -> NDArray[np.bool_]:
+        """Which games have ended by the rules or by an illegal action, (N,)."""
+        return self.games.terminated | self.illegal
+
+    @property
+    def truncated(self) -> NDArray[np.bool_]:
+        """Which games were cut off at the round limit, (N,)."""
+        return self.games.truncated & ~self.illegal
+
+    def rewards(self) -> NDArray[np.float32]:
+        """The learners' rewards of the last step, (N,)."""
+        rewards: NDArray[np.float32] = self.games.rewards[self._rows, self.seats]
+        rewards[~self.games.over] = 0
+        rewards[self.illegal] = ILLEGAL_REWARD
+        return rewards
+
+    def observe(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """What the learners see, (N, SIZE), a new array."""
+        seats = self.seats if rows is None else self.seats[rows]
+        counts = self.games.observe(player=seats, rows=rows)
+        return counts if self.observation_space.dtype == np.int8 else counts * observation.SCALE
+
+    def masks(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int8]:
+        """The learners' legal actions, (N, COUNT), a new array; all 0 where the game has ended."""
+        masks = self.games.action_mask(rows=rows)
+        masks[self.illegal if rows is None else self.illegal[rows]] = 0
+        return masks
+
+    def outcome(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """How ended games went for their learners: share of the win, points ahead of the best other, decisions."""
+        seats, scores = self.seats[rows], self.games.scores[rows, : self.num_players].astype(np.int64)
+        winners = self.games.winners[rows]
+        own = scores[np.arange(rows.size), seats]
+        scores[np.arange(rows.size), seats] = np.iinfo(np.int64).min
+        share = winners[np.arange(rows.size), seats] / np.maximum(winners.sum(axis=1), 1)
+        return {
+            "win": share.astype(np.float32),
+            "score_margin": own - scores.max(axis=1),
+            "decisions": self.games.states["decisions"][rows].astype(np.int64),
+            "illegal_action": self.illegal[rows],
+        }
+
+
+def _seat_opponents(opponents: Opponents, num_players: int | None) -> list[Agent]:
+    alone = isinstance(opponents, str | Agent)
+    if num_players is None:
+        num_players = MIN_PLAYERS if alone else len(opponents) + 1  # type: ignore[arg-type]
+    if not isinstance(num_players, int | np.integer) or not MIN_PLAYERS <= num_players <= MAX_PLAYERS:
+        raise InvalidPlayerCount(f"{MIN_PLAYERS} to {MAX_PLAYERS} players can play, not {num_players!r}")
+    names: list[Any] = [opponents] * (num_players - 1) if alone else list(opponents)  # type: ignore[arg-type]
+    if len(names) != num_players - 1:
+        raise InvalidArgument(f"{num_players} players need {num_players - 1} opponents, but there are {len(names)}")
+    made: dict[Any, Agent] = {}
+    return [made.setdefault(name, make_agent(name)) for name in names]
