@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
 
+from montecristo_env import render
 from montecristo_env.core import actions, observation
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
 from montecristo_env.learner import ILLEGAL_REWARD, observation_box
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
+from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
 
 Observation = dict[str, NDArray[Any]]
 
@@ -85,7 +86,9 @@ class raw_env(AECEnv[str, Observation, int]):
         """Passes the turn to the player who must decide next, with his mask."""
         self.infos[self.agent_selection] = {"action_mask": self._no_mask}
         self.agent_selection = self.possible_agents[self.games.states["current_player"][0]]
-        self._mask = self.games.action_mask()[0]
+        masks = np.empty((1, actions.COUNT), np.int8)
+        self._seen = self.games.observe(masks=masks)[0]
+        self._mask = masks[0]
         self.infos[self.agent_selection] = {"action_mask": self._mask}
 
     def step(self, action: int | None) -> None:
@@ -114,16 +117,17 @@ class raw_env(AECEnv[str, Observation, int]):
 
     def observe(self, agent: str) -> Observation:
         """What an agent sees; its mask is all zeros unless it is to decide."""
-        mask = self._mask if agent == self.agent_selection else self._no_mask
-        return {"observation": self._look(self._seat[agent]), "action_mask": mask.copy()}
+        if agent == self.agent_selection and self._mask is not self._no_mask:
+            return {"observation": self._scale(self._seen), "action_mask": self._mask.copy()}
+        seen = self.games.observe(player=self._seat[agent])[0]
+        return {"observation": self._scale(seen), "action_mask": self._no_mask.copy()}
 
     def state(self) -> NDArray[Any]:
         """The game as seat 0 sees it: all players know the same (§10.2), so this is everything that anybody knows."""
-        return self._look(0)
+        return self._scale(self.games.observe(player=0)[0])
 
-    def _look(self, seat: int) -> NDArray[Any]:
-        seen: NDArray[Any] = self.games.observe(player=seat)[0]
-        return seen * observation.SCALE if self._scaled else seen
+    def _scale(self, seen: NDArray[np.int8]) -> NDArray[Any]:
+        return seen * observation.SCALE if self._scaled else seen.copy()
 
     # --- copies
 
@@ -152,6 +156,10 @@ class raw_env(AECEnv[str, Observation, int]):
             gymnasium.logger.warn("You are calling render method without specifying any render mode.")
             return None
         return self._view.show(self.games)
+
+    def _repr_svg_(self) -> str:
+        """The table in a notebook."""
+        return render.svg(draw(self.games))
 
     def close(self) -> None:
         """Closes the window, if there is one."""
@@ -226,6 +234,9 @@ class _OrderEnforcing(_Direct, wrappers.OrderEnforcingWrapper[str, Observation, 
         """Goes back to a moment that `get_state` has kept; serves as a reset."""
         self.env.set_state(state)
         self._has_reset = self._has_updated = True
+
+    def _repr_svg_(self) -> str:
+        return self._innermost._repr_svg_()
 
 
 def env(**kwargs: Any) -> AECEnv[str, Observation, int]:

@@ -203,12 +203,15 @@ class GameBatch:
         """
         index = self._index(rows)
         codes = _codes(acts, index.size)
-        bad = batch.first_illegal(self.states, index, codes)
-        if bad != NONE:
-            raise IllegalAction(self._complaint(int(index[bad]), int(codes[bad])))
-        if self._watchers:
-            self._tell_watchers(index, codes)
-        self._run(batch.step_games, index, codes, self.rewards, self._reward)
+        if self._alone and not self._watchers:
+            illegal = batch.step_games(self.states, index, codes, self.rewards, self._reward, 0, index.size)
+        else:
+            illegal = batch.first_illegal(self.states, index, codes, 0, index.size)
+            if illegal == NONE:
+                self._tell_watchers(index, codes)
+                self._run(batch.step_games, index, codes, self.rewards, self._reward)
+        if illegal != NONE:
+            raise IllegalAction(self._complaint(int(index[illegal]), int(codes[illegal])))
 
     def sample_actions(self, out: NDArray[np.int64] | None = None, rows: Rows = None) -> NDArray[np.int64]:
         """A uniformly random legal action for every game, -1 where it is over; each game has its own random stream."""
@@ -316,7 +319,7 @@ class GameBatch:
 
     # --- inside
 
-    def _run(self, function: Callable[..., None], index: NDArray[np.int64], *args: Any) -> None:
+    def _run(self, function: Callable[..., object], index: NDArray[np.int64], *args: Any) -> None:
         """Calls an entry point for these rows, shared among threads where that pays."""
         if self._alone:
             function(self.states, index, *args, 0, index.size)

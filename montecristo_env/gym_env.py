@@ -6,9 +6,10 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_env import render
 from montecristo_env.learner import LearnerGames, Opponents
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
+from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
 
 
 class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsInt]):
@@ -86,6 +87,10 @@ class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsInt]):
             gymnasium.logger.warn("You are calling render method without specifying any render mode.")
             return None
         return self._view.show(self._table.games)
+
+    def _repr_svg_(self) -> str:
+        """The table in a notebook."""
+        return render.svg(draw(self._table.games))
 
     def close(self) -> None:
         """Closes the window, if there is one."""

@@ -14,7 +14,8 @@ def public_state(game: np.void) -> dict[str, Any]:
     Seats and kinds are ints, cards and tokens are (kind, bags) and (kind, value); lists of them are sorted. Lanes are
     given bottom first, the market best first, queues front first. `left_over_bags` are the bags paid in this turn and
     not used up: while a token is being paid for, what is still owed is its value less the left-over bags of its kind.
-    `gather_order` are the players whose turn in the dungeon is not over, the one whose turn it is first.
+    `recipient` gets the next card of the offer, -1 outside the deal. `gather_order` are the players whose turn in the
+    dungeon is not over, the one whose turn it is first.
     """
     n = int(game["num_players"])
     decision = Decision(int(game["decision"]))
@@ -37,6 +38,7 @@ def public_state(game: np.void) -> dict[str, Any]:
         "wilds": game["wilds"][:n].tolist(),
         "scores": game["score"][:n].tolist(),
         "offer": cards(game["offer"]),
+        "recipient": int(game["recipient"]),
         "drawn_tokens": [token(t) for t in game["drawn_tokens"].tolist() if t != NONE],
         "taking": None if game["taking"] == NONE else token(int(game["taking"])),
         "left_over_bags": game["left_over_bags"].tolist(),

@@ -5,11 +5,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_env import render
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
 
 RENDER_MODES = ("human", "rgb_array", "ansi")
 RENDER_FPS = 2.0
+
+
+def draw(games: GameBatch, game: int = 0) -> render.Drawing:
+    """The board of one game."""
+    rules = games.ruleset
+    return render.draw(
+        games.public_state(game),
+        market_values=rules.market,
+        card_adventurers=rules.card_adventurers,
+        target=rules.target,
+    )
 
 
 class View:
@@ -24,12 +36,11 @@ class View:
 
     def show(self, games: GameBatch, game: int = 0) -> NDArray[np.uint8] | str | None:
         """A string for "ansi", an (H, W, 3) picture for "rgb_array", None for "human"."""
-        from montecristo_env import render  # drawing needs packages that playing does not
-
-        state = games.public_state(game)
         if self.render_mode == "ansi":
-            return render.ansi(state, market_values=games.ruleset.market)
-        drawing = render.draw(state, market_values=games.ruleset.market)
+            rules = games.ruleset
+            state = games.public_state(game)
+            return render.ansi(state, market_values=rules.market, card_adventurers=rules.card_adventurers)
+        drawing = draw(games, game)
         if self.render_mode == "rgb_array":
             return render.rgb_array(drawing)
         if self._window is None:

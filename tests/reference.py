@@ -132,6 +132,7 @@ class Game:
         self.phase = "deal"
         self.current_player = -1
         self.offer: list[Card] = []
+        self.recipient = -1
         self.placements_left = 0
         self.zone_used = False
         self.reinforcements_left = 0
@@ -274,7 +275,9 @@ class Game:
     def deal_card(self, player: int) -> Script[None]:
         """The active player chooses the card that a player gets."""
         options = {f"deal {notation(card)}": card for card in self.offer}
+        self.recipient = player
         card = yield from self.decide(self.active_player, "deal", options)
+        self.recipient = -1
         self.offer.remove(card)
         self.hands[player].append(card)
         _, bags = card
@@ -590,6 +593,7 @@ class Game:
             "wilds": [len(wilds) for wilds in self.wilds],
             "scores": list(self.scores),
             "offer": sorted(self.offer),
+            "recipient": self.recipient,
             "drawn_tokens": list(self.drawn_tokens),
             "taking": self.taking,
             "left_over_bags": list(self.left_over_bags),

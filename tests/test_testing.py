@@ -16,6 +16,7 @@ PLAYERS = (2, 3, 4)
 def redraw(env: Any, seed: int) -> Any:
     clone = copy.deepcopy(env)
     clone.unwrapped.games = clone.unwrapped.games.resample_hidden(np.random.default_rng(seed))
+    clone.unwrapped._ask()
     return clone
 
 

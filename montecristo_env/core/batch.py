@@ -49,9 +49,14 @@ def are_increasing(rows: np.ndarray, size: int) -> bool:
 
 
 @entry_point
-def first_illegal(states: States, rows: np.ndarray, actions: np.ndarray) -> int:
+def first_illegal(states: States, rows: np.ndarray, actions: np.ndarray, begin: int, end: int) -> int:
     """The first place whose action is not legal, or NONE. A game that is over takes any."""
-    for k in range(rows.size):
+    return _first_illegal(states, rows, actions, begin, end)
+
+
+@kernel
+def _first_illegal(states: States, rows: np.ndarray, actions: np.ndarray, begin: int, end: int) -> int:
+    for k in range(begin, end):
         s = states[rows[k]]
         choice = actions[k] - FIRST[s.decision]
         if s.legal != NOTHING and (
@@ -64,8 +69,11 @@ def first_illegal(states: States, rows: np.ndarray, actions: np.ndarray) -> int:
 @entry_point
 def step_games(
     states: States, rows: np.ndarray, actions: np.ndarray, rewards: np.ndarray, reward: int, begin: int, end: int
-) -> None:
-    """One legal action in every game that is not over."""
+) -> int:
+    """One action in every game that is not over; or nothing at all, if one is illegal: its place."""
+    illegal = _first_illegal(states, rows, actions, begin, end)
+    if illegal != NONE:
+        return illegal
     for k in range(begin, end):
         s = states[rows[k]]
         rewards[rows[k], :] = 0.0
@@ -73,6 +81,7 @@ def step_games(
             play(s, actions[k] - FIRST[s.decision])
             if s.legal == NOTHING:
                 write_rewards(s, reward, rewards[rows[k]])
+    return NONE
 
 
 @entry_point
@@ -214,7 +223,7 @@ def _call_every_entry_point() -> None:
     are_increasing(rows, 1)
     start_games(states, rows, seeds, 0, 1)
     sample_actions(states, rows, actions, 0, 1)
-    first_illegal(states, rows, actions)
+    first_illegal(states, rows, actions, 0, 1)
     step_games(states, rows, actions, rewards, WIN, 0, 1)
     play_random(states, rows, 1, rows, rewards, WIN, 0, 1)
     masks = aligned_zeros((1, COUNT), np.int8)

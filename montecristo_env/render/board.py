@@ -84,15 +84,17 @@ def draw(
 
 def _header(state: Mapping[str, Any], title: str, target: int) -> Group:
     middle = _HEADER.height / 2
-    progress = f"Round {state['round']}  ·  {target} points end the game"
-    items: list[Item] = [_HEADER, Text(WIDTH - MARGIN, middle, progress, 14, FAINT, "end")]
+    progress = Text(
+        WIDTH - MARGIN, middle, f"Round {state['round']}  ·  {target} points end the game", 14, FAINT, "end"
+    )
+    items: list[Item] = [_HEADER, progress]
     deciders = [state["current_player"]] if state["current_player"] >= 0 else state["winners"]
     x = MARGIN + 14.0
     for seat in deciders:
         items.append(marble(seat, x, middle, 14))
         x += 32
     x -= 8
-    items.append(fit(Text(x, middle, title, 21, WHITE), WIDTH - 300 - x, 12))
+    items.append(fit(Text(x, middle, title, 21, WHITE), progress.left - 2 * MARGIN - x, 12))
     return Group(tuple(items))
 
 
@@ -124,10 +126,14 @@ def _dungeon(state: Mapping[str, Any], dungeon: int, place: Rect) -> Group:
     if done:
         items.append(Polygon(tuple((x + 21 + px, y + 41 + py) for px, py in _TICK), INK))
     tokens = state["dungeons"][dungeon]["tokens"]
+    codes = [code(piece) for piece in tokens]
     for i in range(TREASURE_PLACES):
         spot = Rect(x + 39 + i * 54, y + 9, 50, 38)
         if i < len(tokens):
-            items.append(token(tokens[i], spot, f"token-{letter}-{code(tokens[i])}"))
+            lit = (
+                here and state["taking"] is not None and codes[i] == code(state["taking"]) and codes[i] not in codes[:i]
+            )
+            items.append(token(tokens[i], spot, f"token-{letter}-{codes[i]}", lit))
         else:
             items.append(Rect(*spot[:4], "", FAINT, 1, 8))
     items.append(Line(x + 10, y + 56, x + width - 10, y + 56, EDGE))
@@ -182,7 +188,7 @@ def _lane(state: Mapping[str, Any], lane: Lane, x: float) -> Group:
     y, width, height, pitch = _SLIDE.y + 9, 70, _SLIDE.height - 18, 32
     frame = Rect(x, y, width, height, GLOW if here else CELL, INK if here else EDGE, 2 if here else 1, 8)
     floor, middle = y + height - 26, x + width / 2
-    items: list[Item] = [frame, Text(middle, y + 15, LANE_NAMES[lane], 11, INK, "middle")]
+    items: list[Item] = [frame, Text(middle, y + 15, LANE_NAMES[lane], 10.5, INK, "middle")]
     if here:
         items += [
             Rect(x + 10, floor + 5, width - 20, 15, MUTED, INK, 1, 7),
@@ -265,7 +271,7 @@ def _gathering(state: Mapping[str, Any], place: Rect) -> list[Item]:
         items.append(Text(x, y + 45, f"Paid {paid} of {value} for {code(state['taking'])}", 13, INK))
     rest = left_over(state)
     if rest:
-        items.append(Text(x, y + 82, "Bags left over", 13, INK))
+        items.append(Text(x, y + 82, "Left-over bags", 10.5, INK))
         for i, (kind, count) in enumerate(rest):
-            items.append(token((kind, count), Rect(x + 104 + i * 28, y + 70, 26, 24), "")._replace(piece=""))
+            items.append(token((kind, count), Rect(x + 80 + i * 26, y + 70, 24, 24), "")._replace(piece=""))
     return items

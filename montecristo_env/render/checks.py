@@ -29,7 +29,7 @@ _NEEDED = (
     *("round", "cylinder", "phase", "active_player", "current_player", "lanes", "market", "dungeons", "zones"),
     *("supply", "marseille", "hands", "wilds", "scores", "offer", "drawn_tokens", "taking", "left_over_bags"),
     *("placements_left", "zone_used", "reinforcements_left", "chest_dungeons", "gather_dungeon", "gather_order"),
-    *("gathered", "pile_size", "card_discard", "bag", "token_discard", "winners"),
+    *("recipient", "gathered", "pile_size", "card_discard", "bag", "token_discard", "winners"),
 )
 _PHASES = {decision.name.lower() for decision in Decision}
 # What a phase is about must be there.
@@ -78,6 +78,7 @@ def _wrong(state: Mapping[str, Any]) -> Iterator[str]:
         "hands": len(held) == n and max(held) <= MOST_CARDS_HELD and _are_pieces(hands, n * MOST_CARDS_HELD),
         "gathered": len(state["gathered"]) == n and all(_are_pieces(won, ADVENTURERS) for won in state["gathered"]),
         "offer": _are_pieces(state["offer"], n),
+        "recipient": state["recipient"] in seats or (phase != "deal" and state["recipient"] == NONE),
         "drawn_tokens": _are_pieces(state["drawn_tokens"], TOKENS_DRAWN),
         "taking": state["taking"] is None or _are_pieces([state["taking"]], 1),
         "left_over_bags": len(state["left_over_bags"]) == KINDS and _are(state["left_over_bags"], range(10), KINDS),

@@ -1,4 +1,4 @@
-"""The pieces of the game as small groups of shapes. Colour never stands alone: seats have a shape, treasures a letter."""
+"""The pieces of the game as small groups of shapes. Colour never stands alone: a seat has a shape, a kind a letter."""
 
 from collections.abc import Callable, Sequence
 from math import cos, pi, sin
@@ -13,6 +13,7 @@ INK, MUTED, FAINT, WHITE = "#22303c", "#66727d", "#c3c9ce", "#ffffff"
 SEAT_FILLS = ("#d55e00", "#0072b2", "#009e73", "#f0e442")
 SEAT_TINTS = ("#fbe6d8", "#d8e9f4", "#d6f0e8", "#fbf8d0")
 SEAT_SIGNS = (WHITE, WHITE, WHITE, INK)
+PALE_SIGNS = ("#d55e00", "#0072b2", "#009e73", "#a39500")
 KIND_FILLS = ("#e69f00", "#b0306a", "#56b4e9", "#2a7a4b", "#e4ebf1")
 KIND_SIGNS = (INK, WHITE, INK, WHITE, INK)
 WILD_FILL = "#4a5560"
@@ -51,7 +52,7 @@ SMALL_TOKEN = 44  # below this width
 
 def pawn(seat: int, x: float, y: float, height: float, present: bool = True) -> Group:
     """An adventurer around (x, y); one who waits in Marseille is pale."""
-    fill, sign = (SEAT_FILLS[seat], SEAT_SIGNS[seat]) if present else (SEAT_TINTS[seat], SEAT_FILLS[seat])
+    fill, sign = (SEAT_FILLS[seat], SEAT_SIGNS[seat]) if present else (SEAT_TINTS[seat], PALE_SIGNS[seat])
     edge = INK if present else FAINT
     half = height / 2
     frame = Rect(x - PAWN_SHAPE * half, y - half, 2 * PAWN_SHAPE * half, height)
@@ -90,8 +91,8 @@ def gem(kind: int, x: float, y: float, radius: float) -> tuple[Shape, ...]:
     return edge, face, Text(x, y, KIND_LETTERS[kind], radius * 1.05, KIND_SIGNS[kind], "middle")
 
 
-def token(piece: Sequence[int], box: Rect, target: str) -> Group:
-    """A treasure token: its kind on the left, its value on the right; a small one is all in the colour of its kind."""
+def token(piece: Sequence[int], box: Rect, target: str, lit: bool = False) -> Group:
+    """A treasure token, kind and value; a small one is all in the colour of its kind, a lit one has a thick edge."""
     kind, value = piece
     x, y, width, height = box[:4]
     middle = y + height / 2
@@ -99,7 +100,7 @@ def token(piece: Sequence[int], box: Rect, target: str) -> Group:
         tile = Rect(x, y, width, height, KIND_FILLS[kind], INK, 1, 5)
         items: tuple[Shape, ...] = (tile, Text(x + width / 2, middle, code(piece), 13, KIND_SIGNS[kind], "middle"))
     else:
-        tile = Rect(x, y, width, height, WHITE, INK, 1, min(8, height * 0.25))
+        tile = Rect(x, y, width, height, WHITE, INK, 3 if lit else 1, min(8, height * 0.25))
         number = Text(x + width * 0.8, middle, str(value), height * 0.5, INK, "middle")
         items = (tile, *gem(kind, x + width * 0.36, middle, min(height * 0.4, width * 0.29)), number)
     return Group(items, target, f"token-{code(piece)}")
@@ -141,5 +142,8 @@ def bag(x: float, y: float, size: float, fill: str) -> list[Shape]:
 
 def figure(x: float, y: float, size: float, fill: str) -> list[Shape]:
     """A small sign of an adventurer, of no colour."""
-    head, body = _pawn_outline(x, y, size / 2)
-    return [Circle(*head, fill), Polygon(body, fill)]
+    body = ((0.2, 0.0), (0.38, 0.2), (0.42, 0.5), (-0.42, 0.5), (-0.38, 0.2), (-0.2, 0.0))
+    return [
+        Circle(x, y - 0.28 * size, 0.24 * size, fill),
+        Polygon(tuple((x + px * size, y + py * size) for px, py in body), fill),
+    ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.render.primitives import ANCHORS, Circle, Drawing, Group, Item, Line, Polygon, Rect, Text
+from montecristo_env.render.primitives import Circle, Drawing, Group, Item, Line, Polygon, Rect, Text
 
 FONTS = "Helvetica, Arial, 'Liberation Sans', FreeSans, sans-serif"
 
@@ -72,6 +72,3 @@ def _paint(fill: str, stroke: str = "", thick: float = 0) -> str:
 def _n(number: float) -> str:
     """A short number."""
     return f"{number:.2f}".rstrip("0").rstrip(".")
-
-
-assert set(ANCHORS) == {"start", "middle", "end"}  # SVG's own words

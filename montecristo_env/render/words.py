@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from montecristo_env.core.actions import DUNGEON_LETTERS, KIND_LETTERS
-from montecristo_env.core.constants import MAX_PLAYERS, Decision, Kind
+from montecristo_env.core.constants import Decision, Kind
 
 MARKET_VALUES = (3, 2, 2, 1, 1)  # §1.8
 CARD_ADVENTURERS = (3, 2, 1)  # §1.6
@@ -42,16 +42,6 @@ def _is_owed(state: Mapping[str, Any], kind: int) -> bool:
     return state["taking"] is not None and int(state["taking"][0]) == kind
 
 
-def recipient(state: Mapping[str, Any]) -> int | None:
-    """Who gets the next card of the offer (§4.1); None where the state does not tell."""
-    if "recipient" in state:
-        return int(state["recipient"])
-    n = len(state["scores"])
-    if state["pile_size"] + len(state["card_discard"]) == 0 and n == MAX_PLAYERS:
-        return None  # perhaps there were too few cards for all (§4.4)
-    return int(state["active_player"] + n - len(state["offer"])) % n
-
-
 def sentence(state: Mapping[str, Any], names: Sequence[str]) -> str:
     """Whose decision it is, and what is asked; who has won, once the game is over."""
     phase = Decision[state["phase"].upper()]
@@ -61,9 +51,7 @@ def sentence(state: Mapping[str, Any], names: Sequence[str]) -> str:
     dungeon = DUNGEON_LETTERS[state["gather_dungeon"]]
     match phase:
         case Decision.DEAL:
-            to = recipient(state)
-            if to is None:
-                return f"{who} deals the next card"
+            to = state["recipient"]
             return (
                 f"{who} chooses a card to keep" if to == state["active_player"] else f"{who} gives {names[to]} a card"
             )
