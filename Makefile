@@ -45,8 +45,9 @@ format: $(READY)  ## let ruff mend and format the code
 run: $(READY)  ## play random games and show how they went
 	$(BIN)/python -m montecristo_train.random_games
 
-bench: $(READY)  ## measure the engine's speed
+bench: $(READY)  ## measure the speed of the engine and of the shells
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/shells.py
 
 clean:  ## remove the environment, builds and caches
 	rm -rf $(VENV) build dist *.egg-info agents/*.egg-info train/*.egg-info \

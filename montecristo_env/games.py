@@ -77,8 +77,8 @@ class GameBatch:
             raise InvalidArgument(f"ruleset must be a Ruleset, but is {ruleset!r}")
         if reward not in REWARDS:
             raise InvalidArgument(f"reward must be one of {', '.join(REWARDS)}, but is {reward!r}")
-        if threads is not None and threads < 1:
-            raise InvalidArgument(f"threads must be at least 1, but is {threads!r}")
+        if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
+            raise InvalidArgument(f"threads must be at least 1, a whole number, but is {threads!r}")
         self.ruleset = ruleset or Ruleset()
         self.reward = reward
         self.threads = int(threads or os.cpu_count() or 1)
@@ -235,6 +235,7 @@ class GameBatch:
         if not self._watchers:
             self._run(batch.play_random, index, steps, seats, self.rewards, self._reward)
             return
+        self.rewards[index] = 0
         for _ in range(steps):  # one by one, for those who watch
             waiting = index[(self.current_player[index] != seats) & ~self.over[index]]
             seats = seats if seats.size == 1 else seats[np.isin(index, waiting)]
@@ -337,7 +338,7 @@ class GameBatch:
         """The rows as an index array."""
         if rows is None:
             return self._all
-        index = np.atleast_1d(np.asarray(rows))
+        index = np.atleast_1d(_array(rows, "rows"))
         if index.dtype is _INT64 and index.ndim == 1 and index.flags.carray and batch.are_increasing(index, len(self)):
             return index
         if index.dtype == np.bool_:
@@ -367,7 +368,7 @@ class GameBatch:
             return _DECIDER
         if isinstance(player, int) and 0 <= player < self._fewest_players:
             return _SEATS[player]
-        seats = np.atleast_1d(np.asarray(player))
+        seats = np.atleast_1d(_array(player, "player"))
         if seats.shape not in ((1,), index.shape) or not np.issubdtype(seats.dtype, np.integer):
             raise InvalidArgument(f"player must be a seat or {index.size} of them, not {player!r}")
         absent = (seats < 0) | (seats >= self.num_players[index])
@@ -406,8 +407,15 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="montecristo")
 
 
+def _array(values: ArrayLike, name: str, error: type[InvalidArgument] = InvalidArgument) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise error(f"{name} must be one number or a plain array of them, but is {values!r}") from None
+
+
 def _player_counts(num_players: int | ArrayLike, num_games: int) -> NDArray[np.int8]:
-    players = np.asarray(num_players)
+    players = _array(num_players, "num_players", InvalidPlayerCount)
     if not np.issubdtype(players.dtype, np.integer) or players.shape not in ((), (num_games,)):
         raise InvalidPlayerCount(
             f"num_players must be a whole number or an array of {num_games}, but is {num_players!r}"
@@ -424,7 +432,7 @@ def _seeds(seed: int | ArrayLike | None, num_games: int) -> NDArray[np.uint64]:
             raise InvalidArgument(f"seed must not be negative, but is {seed}")
         drawn = np.random.SeedSequence(None if seed is None else int(seed)).generate_state(num_games, np.uint64)
         return drawn >> np.uint64(64 - SEED_BITS)
-    seeds = np.asarray(seed)
+    seeds = _array(seed, "seed")
     if seeds.shape != (num_games,) or not np.issubdtype(seeds.dtype, np.integer) or seeds.min(initial=0) < 0:
         raise InvalidArgument(
             f"seed must be None, a whole number from 0, or an array of {num_games} such, not {seed!r}"
@@ -438,7 +446,7 @@ def seed_of_game(seed: int | None) -> np.uint64:
 
 
 def _codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
-    codes = np.asarray(acts)
+    codes = _array(acts, "actions")
     if codes.dtype is _INT64 and codes.shape == (size,) and codes.flags.carray:
         return codes
     if codes.shape != (size,):

@@ -115,7 +115,7 @@ class GameRecord:
         """Reads a record and replays it once: what comes back is sound."""
         try:
             document = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise DamagedRecord(f"not a JSON document: {error}") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise DamagedRecord(f'not a game record: "format" must be "{FORMAT}"')
@@ -128,6 +128,14 @@ class GameRecord:
             ruleset = Ruleset.from_dict(document["ruleset"])
         except MonteCristoError as error:
             raise DamagedRecord(f"ruleset: {error}") from None
+        if not isinstance(document["events"], list):
+            raise DamagedRecord(f"events must be a list, but is {document['events']!r}")
+        for index, event in enumerate(document["events"]):
+            if not isinstance(event, dict):
+                raise DamagedRecord(f"event {index}: must be a mapping, but is {event!r}")
+        seed = document["seed"]
+        if seed is not None and (type(seed) is not int or not 0 <= seed < 2**64):
+            raise DamagedRecord(f"seed must be null or a whole number from 0, but is {seed!r}")
         record = cls(**{name: document[name] for name in names} | {"ruleset": ruleset})
         record.check()
         return record
@@ -165,7 +173,7 @@ class GameRecord:
         An event that the rules do not allow raises `DamagedRecord` and is named.
         """
         games, state = self._laid_out()
-        moves = [i for i, event in enumerate(self.events) if isinstance(event, dict) and "move" in event]
+        moves = [i for i, event in enumerate(self.events) if "move" in event]
         for index, following in zip([NONE, *moves], [*moves, len(self.events)], strict=True):
             outcomes = self.events[index + 1 : following]
             choice = NONE if index == NONE else self._choice(index, state)

@@ -58,10 +58,11 @@ def first_illegal(states: States, rows: np.ndarray, actions: np.ndarray, begin: 
 def _first_illegal(states: States, rows: np.ndarray, actions: np.ndarray, begin: int, end: int) -> int:
     for k in range(begin, end):
         s = states[rows[k]]
-        choice = actions[k] - FIRST[s.decision]
-        if s.legal != NOTHING and (
-            choice < 0 or actions[k] >= FIRST[s.decision + 1] or (s.legal >> np.uint64(choice)) & _ONE == NOTHING
-        ):
+        if s.legal == NOTHING:
+            continue
+        if actions[k] < FIRST[s.decision] or actions[k] >= FIRST[s.decision + 1]:
+            return k
+        if (s.legal >> np.uint64(actions[k] - FIRST[s.decision])) & _ONE == NOTHING:
             return k
     return NONE
 
@@ -134,7 +135,7 @@ def write_observations(
         s = states[rows[k]]
         player = players[k if players.size > 1 else 0]
         if player == NONE:
-            player = max(s.current_player, 0)
+            player = max(int(s.current_player), 0)
         observe(s, player, out[k])
         if masks.size > 0:
             _write_mask(s, masks[k])

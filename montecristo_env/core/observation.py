@@ -211,9 +211,9 @@ def _ego(s: Row, seat: int, observer: int) -> int:
 def _observe_turn(s: Row, observer: int, out: np.ndarray) -> None:
     if s.decision != Decision.OVER:
         out[_DECIDING + _ego(s, s.current_player, observer)] = 1
-        out[_DECISION + s.decision] = 1
+        out[_DECISION + int(s.decision)] = 1
     out[_ACTIVE + _ego(s, s.active_player, observer)] = 1
-    out[_CYLINDER + s.cylinder] = 1
+    out[_CYLINDER + int(s.cylinder)] = 1
     rounds_left = int(s.round_limit) - int(s.round_number)
     out[_ROUNDS_LEFT] = rounds_left & (LAP - 1)
     out[_ROUNDS_LAPS] = rounds_left >> _LAP_BITS
@@ -234,12 +234,13 @@ def _observe_phase(s: Row, observer: int, out: np.ndarray) -> None:
             out[_RECIPIENT + _ego(s, s.recipient, observer)] = 1
         case Decision.PUT_TOKEN:
             for i in range(TOKENS_DRAWN):
-                if s.drawn_tokens[i] != NONE:
-                    out[_DRAWN + i * KINDS + s.drawn_tokens[i] // SIZES] = s.drawn_tokens[i] % SIZES + 1
+                token = int(s.drawn_tokens[i])
+                if token != NONE:
+                    out[_DRAWN + i * KINDS + token // SIZES] = token % SIZES + 1
         case Decision.TAKE | Decision.PAY:
-            out[_DUNGEON + s.gather_dungeon] = 1
+            out[_DUNGEON + int(s.gather_dungeon)] = 1
             for turn in range(MAX_PLAYERS):
                 if s.gather_order[turn] != NONE:
                     out[_ORDER + _ego(s, s.gather_order[turn], observer)] = turn + 1
             if s.taking != NONE:
-                out[_TAKING + s.taking // SIZES] = s.taking % SIZES + 1
+                out[_TAKING + int(s.taking) // SIZES] = s.taking % SIZES + 1

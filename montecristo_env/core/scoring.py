@@ -222,7 +222,7 @@ def standing(s: Row, player: int) -> int:
     """A number that orders players by §9.2."""
     crew = 0
     for dungeon in range(DUNGEONS):
-        crew += s.crew[player, dungeon]
+        crew += int(s.crew[player, dungeon])
     return int(s.score[player]) * 64 + crew
 
 

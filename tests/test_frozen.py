@@ -1,0 +1,112 @@
+"""Behaviour is frozen: a signature over seeded games that every change either keeps or renews on purpose.
+
+To renew the constants after a change that is meant to change something: `python tests/test_frozen.py`, paste what it
+prints, and say in the commit what changed. "play" is what happens (seeds, rules, codes of actions, rewards), "states"
+the public fields of the rows, "observations" what players see; so one can see which of them a change touches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import share_small_batches
+from montecristo_env import GameBatch
+from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
+
+Signature = dict[str, str]
+
+MANY, FEW = 100, 1  # games of each number of players
+FROZEN_MANY: Signature = {
+    "play": "35fad97f9e42d5eb0222d08a93fd244f",
+    "states": "42e664f1ee79e57db4dd5d037004560c",
+    "observations": "d5c2df689b107639b12f1ad531806425",
+}
+FROZEN_FEW: Signature = {
+    "play": "e32e36147a53900d92009e56c0ed7a8f",
+    "states": "38d3048bedc6d26f43e575b03ccbb769",
+    "observations": "4bae4cbf53861c0af54279680ea97bf4",
+}
+
+ROOT = Path(__file__).resolve().parent.parent
+PUBLIC_FIELDS = sorted(set(STATE.names or ()) - set(HIDDEN_FIELDS))
+
+
+def signature(games_each: int, threads: int | None = None) -> Signature:
+    """So many games each of 2, 3 and 4 players, played at random to the end."""
+    num_players = np.repeat([2, 3, 4], games_each)
+    play, states, observations = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
+    games = GameBatch(num_players.size, num_players, seed=2011, threads=threads)
+    while not games.over.all():
+        acts = games.sample_actions()
+        play.update(games.action_mask().tobytes() + acts.tobytes())
+        observations.update(games.observe().tobytes() + games.observe(player=1).tobytes())
+        for name in PUBLIC_FIELDS:
+            states.update(name.encode() + games.states[name].tobytes())
+        games.step(acts)
+        play.update(games.rewards.tobytes())
+    play.update(games.scores.tobytes() + games.winners.tobytes() + games.seeds.tobytes())
+    play.update(games.terminated.tobytes() + games.truncated.tobytes())
+    for reward in ("rank", "margin"):
+        paid = GameBatch(num_players.size, num_players, seed=2011, reward=reward, threads=threads)
+        paid.play_random(10_000)
+        play.update(paid.rewards.tobytes())
+    found = {"play": play, "states": states, "observations": observations}
+    return {name: digest.hexdigest()[:32] for name, digest in found.items()}
+
+
+def in_another_process(games_each: int, **variables: str) -> Signature:
+    folders = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, __file__, str(games_each)]
+    env = os.environ | {"PYTHONPATH": folders} | variables
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.engine
+def test_seeded_games_are_played_as_ever() -> None:
+    assert signature(MANY) == FROZEN_MANY
+
+
+@pytest.mark.engine
+@pytest.mark.interpreted
+def test_a_few_seeded_games_are_played_as_ever() -> None:
+    assert signature(FEW) == FROZEN_FEW
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    share_small_batches(monkeypatch, rows_per_thread=50)
+    assert signature(MANY, threads) == FROZEN_MANY
+
+
+def test_another_process_plays_the_same() -> None:
+    assert in_another_process(MANY) == FROZEN_MANY
+
+
+def test_plain_python_plays_the_same() -> None:
+    """What is compiled and what is covered by the pass without compilation are the same rules."""
+    assert in_another_process(FEW, NUMBA_DISABLE_JIT="1") == FROZEN_FEW
+
+
+def main() -> None:
+    """With a number of games, their signature as JSON; without, the constants for this file."""
+    if len(sys.argv) > 1:
+        print(json.dumps(signature(int(sys.argv[1]))))
+        return
+    for name, games_each in (("FROZEN_MANY", MANY), ("FROZEN_FEW", FEW)):
+        lines = "".join(f'    "{part}": "{digest}",\n' for part, digest in signature(games_each).items())
+        print(f"{name}: Signature = {{\n{lines}}}")
+
+
+if __name__ == "__main__":
+    main()
