@@ -5,6 +5,8 @@
 with the game's designers or publishers.
 """
 
+import warnings
+
 import gymnasium
 import pettingzoo
 
@@ -34,7 +36,8 @@ if "MonteCristo-v0" not in gymnasium.registry:
         vector_entry_point="montecristo_env.vector:MonteCristoVectorEnv",
     )
 if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
-    pettingzoo.register("aec", "montecristo/montecristo-v0", entry_point="montecristo_env.montecristo_v0:env")
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # it warns when the package is reloaded
+        pettingzoo.register("aec", "montecristo/montecristo-v0", entry_point="montecristo_env.montecristo_v0:env")
 
 __all__ = [
     "Agent",

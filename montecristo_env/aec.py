@@ -62,7 +62,7 @@ class raw_env(AECEnv[str, Observation, int]):
         """The same for every agent: `observation` in [0, 1] (or counts), and `action_mask`."""
         return self.observation_spaces[agent]
 
-    def action_space(self, agent: str) -> Discrete[np.int64]:
+    def action_space(self, agent: str) -> "Discrete[np.int64]":
         """All actions of the game; the mask says which are legal."""
         return self.action_spaces[agent]
 
@@ -75,7 +75,7 @@ class raw_env(AECEnv[str, Observation, int]):
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self._no_mask = np.zeros(actions.COUNT, np.int8)
-        self.infos = {agent: {"action_mask": self._no_mask} for agent in self.agents}
+        self.infos = {agent: {"action_mask": self._no_mask.copy()} for agent in self.agents}
         self._skip_agent_selection = None
         self.agent_selection = self.agents[0]
         self._ask()
@@ -84,12 +84,12 @@ class raw_env(AECEnv[str, Observation, int]):
 
     def _ask(self) -> None:
         """Passes the turn to the player who must decide next, with his mask."""
-        self.infos[self.agent_selection] = {"action_mask": self._no_mask}
+        self.infos[self.agent_selection] = {"action_mask": self._no_mask.copy()}
         self.agent_selection = self.possible_agents[self.games.states["current_player"][0]]
         masks = np.empty((1, actions.COUNT), np.int8)
         self._seen = self.games.observe(masks=masks)[0]
         self._mask = masks[0]
-        self.infos[self.agent_selection] = {"action_mask": self._mask}
+        self.infos[self.agent_selection] = {"action_mask": self._mask.copy()}
 
     def step(self, action: int | None) -> None:
         """One decision of the selected agent; None once it is done."""
@@ -111,9 +111,13 @@ class raw_env(AECEnv[str, Observation, int]):
         self.rewards = dict(zip(self.agents, self.games.rewards[0].tolist(), strict=False))
         self.terminations = dict.fromkeys(self.agents, bool(self.games.terminated[0]))
         self.truncations = dict.fromkeys(self.agents, bool(self.games.truncated[0]))
-        self.infos = {agent: {"action_mask": self._no_mask} for agent in self.agents}
-        self._mask = self._no_mask
+        self._end_decisions()
         self._accumulate_rewards()
+
+    def _end_decisions(self) -> None:
+        """Nobody has legal actions any more."""
+        self.infos = {agent: {"action_mask": self._no_mask.copy()} for agent in self.agents}
+        self._mask = self._no_mask
 
     def observe(self, agent: str) -> Observation:
         """What an agent sees; its mask is all zeros unless it is to decide."""
@@ -199,6 +203,11 @@ class _Direct:
 
 
 class _TerminateIllegal(_Direct, wrappers.TerminateIllegalWrapper[str, Observation, int]):
+    def step(self, action: int) -> None:
+        super().step(action)
+        if self._terminated:
+            self._innermost._end_decisions()
+
     def set_state(self, state: dict[str, Any]) -> None:
         self._innermost.set_state(state)
         self._terminated = False

@@ -22,8 +22,8 @@ Rows: TypeAlias = int | ArrayLike | None
 
 # Waking a thread takes 0.1 ms or more: it must have that much to do.
 ROWS_PER_THREAD = 4096
-ROWS_PER_THREAD_LIGHT = 32_768
-_LIGHT = (batch.sample_actions, batch.write_masks, batch.restart_games)
+ROWS_PER_THREAD_LIGHT = 8192
+_LIGHT = (batch.sample_actions, batch.write_masks, batch.restart_games, batch.first_illegal)
 SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps them
 
 
@@ -202,11 +202,12 @@ class GameBatch:
         An illegal action raises `IllegalAction` and changes nothing in any game. `rewards` are those of this step.
         """
         index = self._index(rows)
-        codes = _codes(acts, index.size)
+        codes = action_codes(acts, index.size)
         if self._alone and not self._watchers:
             illegal = batch.step_games(self.states, index, codes, self.rewards, self._reward, 0, index.size)
         else:
-            illegal = batch.first_illegal(self.states, index, codes, 0, index.size)
+            found = self._run(batch.first_illegal, index, codes)
+            illegal = next((place for place in found if place != NONE), NONE)
             if illegal == NONE:
                 self._tell_watchers(index, codes)
                 self._run(batch.step_games, index, codes, self.rewards, self._reward)
@@ -320,19 +321,16 @@ class GameBatch:
 
     # --- inside
 
-    def _run(self, function: Callable[..., object], index: NDArray[np.int64], *args: Any) -> None:
-        """Calls an entry point for these rows, shared among threads where that pays."""
+    def _run(self, function: Callable[..., Any], index: NDArray[np.int64], *args: Any) -> list[Any]:
+        """Calls an entry point for these rows, shared among threads where that pays; returns what each returned."""
         if self._alone:
-            function(self.states, index, *args, 0, index.size)
-            return
+            return [function(self.states, index, *args, 0, index.size)]
         rows_per_thread = ROWS_PER_THREAD_LIGHT if function in _LIGHT else ROWS_PER_THREAD
         threads = max(1, min(self.threads, index.size // rows_per_thread))
         bounds = [index.size * part // threads for part in range(threads + 1)]
         shares = [(function, self.states, index, *args, *bounds[part : part + 2]) for part in range(threads)]
         others = [_pool(os.getpid(), self.threads).submit(*share) for share in shares[1:]]
-        function(*shares[0][1:])
-        for other in others:
-            other.result()
+        return [function(*shares[0][1:]), *(other.result() for other in others)]
 
     def _index(self, rows: Rows, increasing: bool = True) -> NDArray[np.int64]:
         """The rows as an index array."""
@@ -445,7 +443,8 @@ def seed_of_game(seed: int | None) -> np.uint64:
     return np.uint64(_seeds(seed, 1)[0])
 
 
-def _codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
+def action_codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
+    """So many action codes as an int64 array; anything else than whole numbers in one dimension is refused."""
     codes = _array(acts, "actions")
     if codes.dtype is _INT64 and codes.shape == (size,) and codes.flags.carray:
         return codes

@@ -1,6 +1,7 @@
 """The Gymnasium environment: one learner at a table of agents."""
 
-from typing import Any, SupportsInt
+import operator
+from typing import Any, SupportsIndex
 
 import gymnasium
 import numpy as np
@@ -12,7 +13,7 @@ from montecristo_env.ruleset import Ruleset
 from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
 
 
-class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsInt]):
+class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsIndex]):
     """`gymnasium.make("montecristo_env:MonteCristo-v0", opponents=("random", "random"), seat="random")`.
 
     The observation is a vector (see `montecristo_env.observation`), the action one of `montecristo_env.actions`. Legal
@@ -59,10 +60,10 @@ class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsInt]):
             self.render()
         return self._table.observe()[0], {"action_mask": self.action_masks()}
 
-    def step(self, action: SupportsInt) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: SupportsIndex) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
         """The learner's decision, and everybody else's until his next one."""
         table = self._table
-        table.step(np.array([int(action)]))
+        table.step(np.array([operator.index(action)]))
         info: dict[str, Any] = {"action_mask": self.action_masks()}
         if table.over[0]:
             info |= {name: values[0].item() for name, values in table.outcome(_ONLY).items()}

@@ -69,8 +69,9 @@ class LearnerGames:
         self.steps = np.zeros(num_envs, np.int64)  # decisions of the learner in this game
         self.illegal = np.zeros(num_envs, np.bool_)  # games that ended by an illegal action of the learner
         self._view = PublicView(self.games)
-        self._players = list(dict.fromkeys(self.agents))  # each agent object once
-        self._player_at = np.array([self._players.index(agent) for agent in self.agents])
+        self._players = list({id(agent): agent for agent in self.agents}.values())  # each agent object once
+        places = {id(agent): place for place, agent in enumerate(self._players)}
+        self._player_at = np.array([places[id(agent)] for agent in self.agents])
         # An agent that says of itself that it is uniformly random is played by the engine at once.
         self._all_random = all(getattr(agent, "uniformly_random", False) for agent in self._players)
         self._rows = np.arange(num_envs)
@@ -80,11 +81,10 @@ class LearnerGames:
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         if rows.size == 0:
             return
+        given = [] if seeds is None else [(k, seed_of_game(seed)) for k, seed in enumerate(seeds) if seed is not None]
         self.games.reset(rows)
-        if seeds is not None:
-            chosen = [k for k, seed in enumerate(seeds) if seed is not None]
-            if chosen:
-                self.games.reset(rows[chosen], np.array([seed_of_game(seeds[k]) for k in chosen], np.uint64))
+        if given:
+            self.games.reset(rows[[k for k, _ in given]], np.array([seed for _, seed in given], np.uint64))
         random = ((self.games.seeds[rows] * _SEAT_MIX) >> _SEAT_SHIFT).astype(np.int64) % self.num_players
         self.seats[rows] = np.where(self.wanted_seats[rows] < 0, random, self.wanted_seats[rows])
         self.steps[rows] = 0
@@ -172,7 +172,7 @@ class LearnerGames:
         scores[np.arange(rows.size), seats] = np.iinfo(np.int64).min
         share = winners[np.arange(rows.size), seats] / np.maximum(winners.sum(axis=1), 1)
         return {
-            "win": share.astype(np.float32),
+            "win": share,
             "score_margin": own - scores.max(axis=1),
             "decisions": self.games.states["decisions"][rows].astype(np.int64),
             "illegal_action": self.illegal[rows],
@@ -181,6 +181,8 @@ class LearnerGames:
 
 def _seat_opponents(opponents: Opponents, num_players: int | None) -> list[Agent]:
     alone = isinstance(opponents, str | Agent)
+    if not alone and not isinstance(opponents, Sequence):
+        raise InvalidArgument(f"opponents must be an agent, its name or a sequence of such, but is {opponents!r}")
     if num_players is None:
         num_players = MIN_PLAYERS if alone else len(opponents) + 1  # type: ignore[arg-type]
     if not isinstance(num_players, int | np.integer) or not MIN_PLAYERS <= num_players <= MAX_PLAYERS:
@@ -188,5 +190,5 @@ def _seat_opponents(opponents: Opponents, num_players: int | None) -> list[Agent
     names: list[Any] = [opponents] * (num_players - 1) if alone else list(opponents)  # type: ignore[arg-type]
     if len(names) != num_players - 1:
         raise InvalidArgument(f"{num_players} players need {num_players - 1} opponents, but there are {len(names)}")
-    made: dict[Any, Agent] = {}
-    return [made.setdefault(name, make_agent(name)) for name in names]
+    made = {name: make_agent(name) for name in names if isinstance(name, str)}  # each name once
+    return [made[name] if isinstance(name, str) else make_agent(name) for name in names]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env.errors import InvalidArgument
+from montecristo_env.games import action_codes
 from montecristo_env.learner import LearnerGames, Opponents
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.view import View
@@ -59,9 +60,7 @@ class MonteCristoVecEnv(VecEnv):
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Takes the learners' decisions."""
-        self._actions = np.asarray(actions, np.int64)
-        if self._actions.shape != (self.num_envs,):
-            raise InvalidArgument(f"actions must have the shape ({self.num_envs},), but have {self._actions.shape}")
+        self._actions = action_codes(actions, self.num_envs)
 
     def step_wait(self) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Plays them, and everybody else's until the learners' next ones."""
@@ -144,7 +143,7 @@ class _OneTable:
 
     @seat.setter
     def seat(self, seat: int | str) -> None:
-        if seat != "random" and (not isinstance(seat, int) or not 0 <= seat < self.num_players):
+        if seat != "random" and (not isinstance(seat, int | np.integer) or not 0 <= seat < self.num_players):
             raise InvalidArgument(f'seat must be 0 to {self.num_players - 1} or "random", but is {seat!r}')
         self._table.wanted_seats[self._game] = -1 if seat == "random" else seat
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from montecristo_env.core.actions import COUNT
 from montecristo_env.errors import InvalidArgument
+from montecristo_env.games import action_codes
 from montecristo_env.learner import LearnerGames, Opponents
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
@@ -92,9 +93,7 @@ class MonteCristoVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[An
     ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """The learners' decisions, and everybody else's until their next ones."""
         table = self._table
-        acts = np.asarray(actions, np.int64)
-        if acts.shape != (self.num_envs,):
-            raise InvalidArgument(f"actions must have the shape ({self.num_envs},), but have {acts.shape}")
+        acts = action_codes(actions, self.num_envs)
         restarted = self._ended
         table.step(acts)
         if restarted.any():
@@ -142,4 +141,5 @@ class MonteCristoVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[An
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the window, if there is one."""
-        self._view.close()
+        if hasattr(self, "_view"):  # not if the constructor refused
+            self._view.close()

@@ -61,14 +61,26 @@ def games() -> GameBatch:
 # --- Actions ---------------------------------------------------------------------------------------------------------
 
 
+def illegal_codes(games: GameBatch, game: int) -> list[int]:
+    """Actions that are not legal now: one for another decision, and one for this decision, if all are not legal."""
+    mask = games.action_mask()[game]
+    block = actions.BLOCKS[games.public_state(game)["phase"]]
+    others = [code for code in range(actions.COUNT) if code not in block]
+    return [others[0], others[-1], *[code for code in block if not mask[code]][:1]]
+
+
 def test_one_illegal_action_among_many_changes_no_game(games: GameBatch) -> None:
-    acts = games.copy().sample_actions()
-    mask = games.action_mask()[3]
-    acts[3] = np.flatnonzero(mask == 0)[0]
-    message = refused(games, IllegalAction, "game 3: player", lambda: games.step(acts))
-    assert f"{acts[3]} ({actions.decode(int(acts[3]))})" in message
-    for code in np.flatnonzero(mask):  # the legal ones are named
-        assert f"{code} ({actions.decode(int(code))})" in message
+    kinds = set()
+    for game in range(5):
+        for code in illegal_codes(games, game):
+            acts = games.copy().sample_actions()
+            acts[game] = code
+            message = refused(games, IllegalAction, f"game {game}: player", functools.partial(games.step, acts))
+            assert f"{code} ({actions.decode(code)})" in message
+            for legal in np.flatnonzero(games.action_mask()[game]):  # the legal ones are named
+                assert f"{legal} ({actions.decode(int(legal))})" in message
+            kinds.add(code in actions.BLOCKS[games.public_state(game)["phase"]])
+    assert kinds == {False, True}
 
 
 def test_an_illegal_action_is_named_by_its_game_where_only_some_rows_step(games: GameBatch) -> None:
