@@ -251,6 +251,11 @@ def test_a_game_that_is_not_there_is_refused(games: GameBatch, game: Any) -> Non
         refused(games, InvalidArgument, "a game is a whole number from 0 to 4, not", lambda call=call: call(game))
 
 
+@pytest.mark.parametrize("steps", ["x", None, 2.5, [3], 2**70])
+def test_a_number_of_random_steps_that_is_none_is_refused(games: GameBatch, steps: Any) -> None:
+    refused(games, InvalidArgument, "steps must", lambda: games.play_random(steps))
+
+
 # --- Making batches --------------------------------------------------------------------------------------------------
 
 
@@ -399,8 +404,8 @@ def test_unknown_fields_of_the_observation_are_refused(games: GameBatch) -> None
 # --- Actions by name -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("code", [-1, actions.COUNT, 10**9])
-def test_codes_of_no_action_are_not_decoded(code: int) -> None:
+@pytest.mark.parametrize("code", [-1, actions.COUNT, 10**9, 1.5, "1", None])
+def test_codes_of_no_action_are_not_decoded(code: Any) -> None:
     with pytest.raises(InvalidArgument, match=f"no action has the code {code}: codes are 0 to {actions.COUNT - 1}"):
         actions.decode(code)
 
@@ -412,9 +417,9 @@ def test_what_is_no_action_is_not_encoded(action: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "   ", "enter G", "enter", "fly A", "take W", "deal W", "marble chest 0 down 1", "1"]
+    "text", ["", "   ", "enter G", "enter", "fly A", "take W", "deal W", "marble chest 0 down 1", "1", None, 5, []]
 )
-def test_what_is_no_notation_is_not_parsed(text: str) -> None:
+def test_what_is_no_notation_is_not_parsed(text: Any) -> None:
     with pytest.raises(InvalidNotation, match="is no action; allowed are"):
         actions.parse(text)
 
@@ -512,6 +517,9 @@ def test_only_a_game_that_has_not_begun_can_be_followed(games: GameBatch) -> Non
     refused(games, InvalidArgument, "from 0 to 4", lambda: GameRecord.follow(games, 5))
     fresh = GameBatch(1, 3, seed=0)
     refused(fresh, InvalidArgument, "players must be 3 names", lambda: GameRecord.follow(fresh, 0, players=["a", "b"]))
+    for names in ([1, 2, 3], ["a", "b", None]):  # no program could read such a record again
+        follow = functools.partial(GameRecord.follow, fresh, 0, players=names)
+        refused(fresh, InvalidArgument, "players must be 3 names", follow)
     other = fresh.resample_hidden(np.random.default_rng(0))
     refused(other, InvalidArgument, "did not start from its seed", lambda: GameRecord.follow(other, 0))
 

@@ -52,7 +52,7 @@ def test_wheel_holds_the_three_typed_packages_and_nothing_else(wheel: Path) -> N
         files = [name for name in archive.namelist() if ".dist-info/" not in name]
     assert {name.split("/")[0] for name in files} == PACKAGES
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(files)
-    assert not [name for name in files if "test" in name]
+    assert not [name for name in files if "tests/" in name or "test_" in name]
 
 
 def test_installed_wheel_plays_a_game(wheel: Path, tmp_path: Path) -> None:
