@@ -231,6 +231,8 @@ class GameBatch:
             rows: only in these games.
             until: a seat, or one per game: the game stops when it is that player's turn.
         """
+        if not isinstance(steps, int | np.integer) or not 0 <= steps < 2**63:
+            raise InvalidArgument(f"steps must be a whole number from 0, but is {steps!r}")
         index = self._index(rows)
         seats = self._observers(until, index)
         if not self._watchers:

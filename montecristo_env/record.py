@@ -80,7 +80,7 @@ class GameRecord:
             raise InvalidArgument(
                 f"game {game} has begun: a record starts with the game, so follow it right after reset"
             )
-        if players is not None and len(players) != n:
+        if players is not None and (len(players) != n or not all(isinstance(name, str) for name in players)):
             raise InvalidArgument(f"players must be {n} names, but is {players!r}")
         state = row.copy()
         batch.lay_out(state, 0, state["seed"][0])

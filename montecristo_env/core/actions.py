@@ -287,7 +287,7 @@ def _parse_piece(text: str, what: str, size: str) -> tuple[int, int]:
 
 def decode(code: int) -> Action:
     """The action of a code."""
-    if not 0 <= code < COUNT:
+    if not isinstance(code, int | np.integer) or not 0 <= code < COUNT:
         raise InvalidArgument(f"no action has the code {code}: codes are 0 to {COUNT - 1}")
     return _actions[code]
 
@@ -302,7 +302,7 @@ def encode(action: Action) -> int:
 
 def parse(notation: str) -> Action:
     """The action that a notation names; the inverse of `str(action)`. Case and extra spaces do not matter."""
-    words = notation.lower().split()
+    words = notation.lower().split() if isinstance(notation, str) else []
     action = _texts.get(" ".join(words))
     if action is None:
         alike = [str(action) for text, action in _texts.items() if text.split()[0] in words[:1]]
