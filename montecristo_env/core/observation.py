@@ -172,7 +172,6 @@ def observe(s: Row, observer: int, out: np.ndarray) -> None:
         _observe_player(s, seat, ego, out)
         seat = seat + 1 if seat + 1 < s.num_players else 0
     _observe_turn(s, observer, out)
-    _observe_marbles(s, observer, out)
     _observe_market(s, out)
     _observe_phase(s, observer, out)
 
@@ -191,6 +190,8 @@ def _observe_player(s: Row, seat: int, ego: int, out: np.ndarray) -> None:
     _copy_seat(s, seat, ego, out, _PLACES, DUNGEONS * ADVENTURERS)
     _copy_seat(s, seat, ego, out, _HANDS, CARD_TYPES)
     _copy_seat(s, seat, ego, out, _WILDS, 1)
+    for place in range(LANES * LANE_ROOM):
+        out[_MARBLES + ego * LANES * LANE_ROOM + place] = s.bytes[_LANES_SOURCE + place] == seat + 1
 
 
 @kernel
@@ -216,14 +217,6 @@ def _observe_turn(s: Row, observer: int, out: np.ndarray) -> None:
     rounds_left = int(s.round_limit) - int(s.round_number)
     out[_ROUNDS_LEFT] = rounds_left & (LAP - 1)
     out[_ROUNDS_LAPS] = rounds_left >> _LAP_BITS
-
-
-@kernel
-def _observe_marbles(s: Row, observer: int, out: np.ndarray) -> None:
-    for place in range(LANES * LANE_ROOM):
-        marble = int(s.bytes[_LANES_SOURCE + place])
-        if marble > 0:
-            out[_MARBLES + _ego(s, marble - 1, observer) * LANES * LANE_ROOM + place] = 1
 
 
 @kernel
