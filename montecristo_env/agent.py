@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env.core import actions
-from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
+from montecristo_env.core.layout import HIDDEN_FIELDS, STATE, States
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.games import GameBatch, Rows
 
@@ -69,7 +69,15 @@ class PublicView:
         """Random legal actions, from the games' own streams; see `GameBatch.sample_actions`."""
         return self._games.sample_actions(rows=rows)
 
-    def resample_hidden(self, rng: np.random.Generator, rows: Rows = None) -> GameBatch:
+    def random_keys(self, rows: Rows = None) -> NDArray[np.uint64]:
+        """Random bits for an agent's own use, from the games' own streams: same seeds, same play."""
+        return self._games.random_keys(rows)
+
+    def public_rows(self, rows: Rows = None) -> States:
+        """Copies of the rows of some games, for compiled agents; what is hidden is zero in them."""
+        return self._games.public_rows(rows)
+
+    def resample_hidden(self, rng: np.random.Generator | NDArray[np.uint64], rows: Rows = None) -> GameBatch:
         """A clone of some games, the agent's own to play with, whose hidden parts are redrawn."""
         games = self._games if rows is None else self._games[cast(Any, rows)]
         return games.resample_hidden(rng)

@@ -1,9 +1,6 @@
 """A batch of games with a NumPy face: the one object that every interface stands on."""
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -17,10 +14,11 @@ from montecristo_env.core.scoring import REWARDS
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
 from montecristo_env.public import public_state
 from montecristo_env.ruleset import Ruleset
+from montecristo_env.threads import ALL_CORES, share
 
 Rows: TypeAlias = int | ArrayLike | None
 
-# Waking a thread takes 0.1 ms or more: it must have that much to do.
+# Rows that are worth a thread.
 ROWS_PER_THREAD = 4096
 ROWS_PER_THREAD_LIGHT = 8192
 _LIGHT = (batch.sample_actions, batch.write_masks, batch.restart_games, batch.first_illegal)
@@ -81,7 +79,7 @@ class GameBatch:
             raise InvalidArgument(f"threads must be at least 1, a whole number, but is {threads!r}")
         self.ruleset = ruleset or Ruleset()
         self.reward = reward
-        self.threads = int(threads or os.cpu_count() or 1)
+        self.threads = int(threads or ALL_CORES)
         states = aligned_zeros(int(num_games), STATE)
         states["num_players"] = players
         states["deck"] = np.ravel(self.ruleset.deck)
@@ -283,15 +281,34 @@ class GameBatch:
         clone.rewards[:] = self.rewards[index]
         return clone
 
-    def resample_hidden(self, rng: np.random.Generator) -> Self:
+    def resample_hidden(self, rng: np.random.Generator | NDArray[np.uint64]) -> Self:
         """A clone whose hidden parts (§10.1) are redrawn, consistent with everything public.
 
         Redrawn are the order of the pile, the cards behind wild bags, the order of the bag and all chance to come.
+
+        Args:
+            rng: where chance comes from, or one key per game, from which all its chance follows.
         """
+        if isinstance(rng, np.random.Generator):
+            rng = rng.integers(2**SEED_BITS, size=len(self), dtype=np.uint64)
+        keys = _seeds(rng, len(self))
         clone = self.copy()
-        keys = rng.integers(2**SEED_BITS, size=len(self), dtype=np.uint64)
         clone._run(batch.resample_games, clone._all, keys)
         return clone
+
+    def public_rows(self, rows: Rows = None) -> States:
+        """Copies of the rows of some games, with zeros for what is hidden."""
+        index = self._index(rows)
+        copies: States = aligned_empty(index.size, STATE)
+        self._run(batch.copy_public, index, copies)
+        return copies
+
+    def random_keys(self, rows: Rows = None) -> NDArray[np.uint64]:
+        """Random bits for every game, from the stream of random play that `sample_actions` uses too, (N,)."""
+        index = self._index(rows)
+        keys = np.empty(index.size, np.uint64)
+        self._run(batch.draw_keys, index, keys)
+        return keys
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -327,12 +344,8 @@ class GameBatch:
         """Calls an entry point for these rows, shared among threads where that pays; returns what each returned."""
         if self._alone:
             return [function(self.states, index, *args, 0, index.size)]
-        rows_per_thread = ROWS_PER_THREAD_LIGHT if function in _LIGHT else ROWS_PER_THREAD
-        threads = max(1, min(self.threads, index.size // rows_per_thread))
-        bounds = [index.size * part // threads for part in range(threads + 1)]
-        shares = [(function, self.states, index, *args, *bounds[part : part + 2]) for part in range(threads)]
-        others = [_pool(os.getpid(), self.threads).submit(*share) for share in shares[1:]]
-        return [function(*shares[0][1:]), *(other.result() for other in others)]
+        least = ROWS_PER_THREAD_LIGHT if function in _LIGHT else ROWS_PER_THREAD
+        return share(function, self.states, index, *args, size=index.size, threads=self.threads, least=least)
 
     def _index(self, rows: Rows, increasing: bool = True) -> NDArray[np.int64]:
         """The rows as an index array."""
@@ -399,12 +412,6 @@ _INT8, _INT64 = np.dtype(np.int8), np.dtype(np.int64)
 _NO_MASKS = np.zeros((0, actions.COUNT), np.int8)
 _DECIDER = np.full(1, NONE, np.int64)
 _SEATS = [np.full(1, seat, np.int64) for seat in range(MAX_PLAYERS)]
-
-
-@cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """The threads of this process; a forked child has none of its parent's and makes its own."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="montecristo")
 
 
 def _array(values: ArrayLike, name: str, error: type[InvalidArgument] = InvalidArgument) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from numpy.typing import NDArray
 
 import montecristo_env.games
+import montecristo_env.threads
 import reference
 from montecristo_env import GameBatch, Kind, Lane, Ruleset, actions
 from montecristo_env.core import batch
@@ -373,7 +374,7 @@ def piece(wanted: int) -> Card:
 def share_small_batches(monkeypatch: pytest.MonkeyPatch, rows_per_thread: int) -> list[int]:
     """Lets threads share batches that would be too small for it; the list returned grows whenever they do."""
     shared: list[int] = []
-    pool = montecristo_env.games._pool
+    pool = montecristo_env.threads._pool
 
     def counted(*args: int) -> ThreadPoolExecutor:
         shared.append(1)
@@ -381,7 +382,7 @@ def share_small_batches(monkeypatch: pytest.MonkeyPatch, rows_per_thread: int) -
 
     for name in [name for name in vars(montecristo_env.games) if name.startswith("ROWS_PER_THREAD")]:
         monkeypatch.setattr(montecristo_env.games, name, rows_per_thread)
-    monkeypatch.setattr(montecristo_env.games, "_pool", counted)
+    monkeypatch.setattr(montecristo_env.threads, "_pool", counted)
     return shared
 
 

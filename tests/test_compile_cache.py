@@ -119,7 +119,12 @@ def test_without_any_cache_folder_every_process_compiles(toy: Path) -> None:
 def test_a_full_disk_only_costs_the_cache(toy: Path) -> None:
     program = (
         "import toy.batch as b, toy._jit as j, shutil\n"
-        "shutil.rmtree(j._building); j._building.touch()\n"  # nothing can be saved there now
+        "find = j._find_cache\n"
+        "def no_room(name):\n"
+        "    finished, building = find(name)\n"
+        "    shutil.rmtree(building); building.touch()\n"  # nothing can be saved there now
+        "    return finished, building\n"
+        "j._find_cache = no_room\n"
         "b.compile_all(); print(b.answer(1))"
     )
     answer, messages = run(toy, program)

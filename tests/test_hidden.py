@@ -16,6 +16,7 @@ from scipy import stats
 
 from helpers import CODE, GOLD, RUBY, TEXT, Table, all_pieces, number, public_part
 from montecristo_env import GameBatch, GameRecord, Lane, Ruleset
+from montecristo_env.agent import PublicView
 from montecristo_env.core import batch
 from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.constants import NONE
@@ -118,6 +119,29 @@ def test_hidden_fields_are_those_that_redrawing_changes_and_nothing_else() -> No
         changed |= {name for name in names if games.states[name].tobytes() != others.states[name].tobytes()}
     assert changed <= set(HIDDEN_FIELDS)
     assert {"seed", "cards_key", "tokens_key", "slot_card", "bag_order"} <= changed
+
+
+@interpreted
+def test_rows_for_agents_hold_everything_public_and_zeros_for_what_is_hidden() -> None:
+    for games in middle_games(FEW):
+        rows = np.arange(1, len(games), 3)
+        copies = PublicView(games).public_rows(rows)
+        np.testing.assert_array_equal(public_part(copies), public_part(games.states[rows]))
+        for name in set(HIDDEN_FIELDS) - {"bytes"}:
+            assert not copies[name].any(), name
+
+
+@interpreted
+def test_keys_for_agents_come_from_the_stream_of_random_play_and_change_nothing_else() -> None:
+    games = GameBatch(FEW, 3, seed=0)
+    before = games.copy()
+    keys = PublicView(games).random_keys()
+    assert np.unique(keys).size == FEW
+    assert (PublicView(games).random_keys() != keys).all()
+    assert (before.random_keys([0, 2]) == keys[[0, 2]]).all()
+    assert games.resample_hidden(keys).states.tobytes() == games.resample_hidden(keys).states.tobytes()
+    games.states["play_key"] = before.states["play_key"]
+    assert games.states.tobytes() == before.states.tobytes()
 
 
 @interpreted

@@ -701,11 +701,11 @@ def test_compiled_code_is_kept_where_nobody_else_can_write(tmp_path: Path, monke
     open_to_all.chmod(0o777)
     monkeypatch.setenv(_jit.CACHE_VARIABLE, str(open_to_all))
     monkeypatch.setenv("XDG_CACHE_HOME", str(own))
-    finished, building = _jit._find_cache()
+    finished, building = _jit._find_cache("name")
     assert finished is not None and building is not None
     assert finished.is_relative_to(own) and not finished.exists() and building.is_dir()
     (building / "code").touch()
     _jit._publish(building, finished)
     assert [path.name for path in finished.iterdir()] == ["code"]
-    assert _jit._find_cache() == (finished, None)
+    assert _jit._find_cache("name") == (finished, None)
     _jit.compile_once(lambda: pytest.fail("compiled already"))

@@ -16,10 +16,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import llvmlite.binding as llvm
 import numba
@@ -40,7 +40,6 @@ _config: Any = numba.core.config
 _cgutils: Any = cgutils
 _njit: Any = numba.njit
 INTERPRETED = bool(_config.DISABLE_JIT)
-_entry_points: list[Any] = []
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -53,14 +52,68 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
-def entry_point(function: Callable[P, R]) -> Callable[P, R]:
-    """A kernel that Python calls: compiled on first use, and kept on disk."""
-    if INTERPRETED:
-        return _interpreted(function)
-    with _cache_directory(_building or _finished):
-        compiled: Callable[P, R] = _njit(function, nogil=True, error_model="numpy", cache=_finished is not None)
-    _entry_points.append(compiled)
-    return compiled
+class Library:
+    """Functions that Python calls, compiled and kept on disk together.
+
+    Args:
+        content: what they are, for the message that they are being compiled.
+        sources: the files they are made from, besides the rules.
+    """
+
+    def __init__(self, content: str, *sources: str) -> None:
+        self.content = content
+        self._sources = [*sorted(Path(__file__).parent.glob("*.py")), *map(Path, sources)]
+        self._entry_points: list[Any] = []
+        self._lock = threading.Lock()
+        self._ready = INTERPRETED
+
+    def entry_point(self, function: Callable[P, R]) -> Callable[P, R]:
+        """A kernel that Python calls, after `compile_once`."""
+        if INTERPRETED:
+            return _interpreted(function)
+        compiled: Callable[P, R] = _njit(function, nogil=True, error_model="numpy")
+        self._entry_points.append(compiled)
+        return compiled
+
+    def compile_once(self, call_every_entry_point: Callable[[], None]) -> None:
+        """Compiles or loads everything at the first call in this process; compiling is announced and its result kept.
+
+        Every entry point must be called, with the types it will always get: no others are compiled later.
+        """
+        with self._lock:
+            if self._ready:
+                return
+            finished, building = _find_cache(_fingerprint(self._sources))
+            if building or not finished:
+                _say(f"compiling {self.content}, once…")
+            try:
+                if finished:
+                    self._cache_in(building or finished)
+                call_every_entry_point()
+                if building and finished:
+                    _publish(building, finished)
+            except Exception as problem:  # the disk is full, or something has damaged the cache: do without it
+                _say(f"no cache in {finished} ({problem!r}): compiling {self.content} for this process only…")
+                for compiled in self._entry_points:
+                    compiled._cache = NullCache()
+                if finished and not building:
+                    shutil.rmtree(finished, ignore_errors=True)
+                call_every_entry_point()
+            for compiled in self._entry_points:
+                compiled.disable_compile()
+            self._ready = True
+
+    def _cache_in(self, folder: Path) -> None:
+        """Lets Numba keep the entry points in this folder; it reads its name from a global setting."""
+        before = _config.CACHE_DIR
+        _config.CACHE_DIR = str(folder)
+        try:
+            for compiled in self._entry_points:
+                compiled.enable_caching()
+                if not Path(compiled._cache.cache_path).is_relative_to(folder):  # Numba has found another place
+                    raise OSError(f"{folder} cannot be written")
+        finally:
+            _config.CACHE_DIR = before
 
 
 def _interpreted(function: Callable[P, R]) -> Callable[P, R]:
@@ -71,10 +124,9 @@ def _interpreted(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> R:
-        if isinstance(args[0], np.ndarray) and args[0].dtype.names:
-            args = (args[0].view(np.recarray), *args[1:])
+        views = (x.view(np.recarray) if isinstance(x, np.ndarray) and x.dtype.names else x for x in args)
         with np.errstate(over="ignore"):
-            return function(*args, **kwargs)
+            return function(*cast(Any, views), **kwargs)
 
     return wrapper
 
@@ -100,32 +152,9 @@ else:  # a loop over bytes is not vectorised, and slices are slow to set up: thi
         return types.void(target, types.intp, source, types.intp, types.intp), codegen
 
 
-_compile_lock = threading.Lock()
-_compiled = INTERPRETED
-
-
-def compile_once(call_every_entry_point: Callable[[], None]) -> None:
-    """Compiles or loads everything at the first call in this process; compiling is announced and its result kept."""
-    global _compiled
-    with _compile_lock:
-        if _compiled:
-            return
-        if _building or not _finished:
-            _say("compiling the rules, once…")
-        try:
-            call_every_entry_point()
-            if _building and _finished:
-                _publish(_building, _finished)
-        except Exception as problem:  # the disk is full, or something has damaged the cache: do without it
-            _say(f"no cache in {_finished} ({problem!r}): compiling the rules for this process only…")
-            for compiled in _entry_points:
-                compiled._cache = NullCache()
-            if _finished and not _building:
-                shutil.rmtree(_finished, ignore_errors=True)
-            call_every_entry_point()
-        for compiled in _entry_points:
-            compiled.disable_compile()  # other types than those of the one batch class would be a mistake
-        _compiled = True
+rules = Library("the rules")
+entry_point = rules.entry_point
+compile_once = rules.compile_once
 
 
 def _say(message: str) -> None:
@@ -145,10 +174,10 @@ def _publish(building: Path, finished: Path) -> None:
                 shutil.rmtree(folder)
 
 
-def _fingerprint() -> str:
+def _fingerprint(sources: Iterable[Path]) -> str:
     """A hash of all that the machine code depends on."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sources:
         digest.update(f"{source} {source.stat().st_mtime_ns}\0".encode() + source.read_bytes())
     settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
     versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
@@ -168,9 +197,8 @@ def _cache_roots() -> Iterator[Path]:
     yield Path(tempfile.gettempdir()) / f"montecristo-env-{user}"
 
 
-def _find_cache() -> tuple[Path | None, Path | None]:
+def _find_cache(name: str) -> tuple[Path | None, Path | None]:
     """(the folder of finished code, a private folder to fill first), each None where there is none."""
-    name = _fingerprint()
     for root in _cache_roots():
         if (root / name).is_dir() and _is_mine(root):
             with suppress(OSError):
@@ -193,17 +221,3 @@ def _is_mine(folder: Path) -> bool:
         return True
     facts = folder.stat()
     return facts.st_uid in (os.getuid(), 0) and not facts.st_mode & 0o022
-
-
-@contextmanager
-def _cache_directory(folder: Path | None) -> Iterator[None]:
-    """Numba reads its cache folder from a global setting when a function is decorated: set it for that moment only."""
-    before = _config.CACHE_DIR
-    _config.CACHE_DIR = str(folder or "")
-    try:
-        yield
-    finally:
-        _config.CACHE_DIR = before
-
-
-_finished, _building = (None, None) if INTERPRETED else _find_cache()

@@ -6,9 +6,16 @@ All of them take the rows to work on as an index array and a range of it, so tha
 import numpy as np
 
 from montecristo_env.core import invariants
-from montecristo_env.core._jit import compile_once, entry_point, kernel
+from montecristo_env.core._jit import compile_once, copy_bytes, entry_point, kernel
 from montecristo_env.core.actions import COUNT, FIRST
-from montecristo_env.core.chance import fill_bag, random_choice, resample_hidden, shuffle_discards_under_pile
+from montecristo_env.core.chance import (
+    advance,
+    fill_bag,
+    mix,
+    random_choice,
+    resample_hidden,
+    shuffle_discards_under_pile,
+)
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, TOKENS_DRAWN, Decision
 from montecristo_env.core.layout import STATE, Row, States, aligned_zeros
 from montecristo_env.core.legal import NOTHING, legal_choices
@@ -18,6 +25,7 @@ from montecristo_env.core.scoring import WIN, write_rewards
 from montecristo_env.core.setup import next_seed, set_up
 
 _ONE = np.uint64(1)
+_ROW_BYTES = STATE.itemsize
 NO_ACTION = NONE  # sampled for a game that is over
 
 
@@ -165,6 +173,27 @@ def resample_games(states: States, rows: np.ndarray, keys: np.ndarray, begin: in
 
 
 @entry_point
+def draw_keys(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """Random bits for every game."""
+    for k in range(begin, end):
+        s = states[rows[k]]
+        s.play_key = advance(s.play_key)
+        out[k] = mix(s.play_key)
+
+
+@entry_point
+def copy_public(states: States, rows: np.ndarray, out: States, begin: int, end: int) -> None:
+    """Copies games without what is hidden, which is zero in the copy."""
+    for k in range(begin, end):
+        s = out[k]
+        copy_bytes(s.bytes, 0, states[rows[k]].bytes, 0, _ROW_BYTES)
+        s.seed = s.cards_key = s.tokens_key = s.play_key = NOTHING
+        s.slot_card[:] = 0
+        s.bag_order[:] = 0
+        s.scratch[:] = 0
+
+
+@entry_point
 def find_violations(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
     """The failed checks of every game."""
     for k in range(begin, end):
@@ -231,6 +260,8 @@ def _call_every_entry_point() -> None:
     write_observations(states, rows, actions * 0, aligned_zeros((1, SIZE), np.int8), masks, 0, 1)
     write_masks(states, rows, masks, 0, 1)
     resample_games(states, rows, seeds, 0, 1)
+    draw_keys(states, rows, seeds, 0, 1)
+    copy_public(states, rows, states.copy(), 0, 1)
     find_violations(states, rows, actions, 0, 1)
     restart_games(states, rows, False, 0, 1)
     lay_out(states, 0, seeds[0])
