@@ -39,16 +39,13 @@ class Loop:
     def run(self, steps: int) -> int:
         for _ in range(steps):
             self.games.sample_actions(self.actions)
-            self.games.step(self.actions)
-            self.games.reset()
-            self.games.observe(self.observations, masks=self.masks)
+            self.games.step(self.actions, restart=True, observations=self.observations, masks=self.masks)
         return steps * len(self.games)
 
     def run_rules(self, steps: int) -> int:
         for _ in range(steps):
             self.games.sample_actions(self.actions)
-            self.games.step(self.actions)
-            self.games.reset()
+            self.games.step(self.actions, restart=True)
         return steps * len(self.games)
 
 

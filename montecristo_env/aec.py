@@ -1,6 +1,7 @@
 """The PettingZoo AEC environment: a batch of one game, in PettingZoo's words."""
 
 import copy
+from operator import attrgetter
 from typing import Any, Self
 
 import gymnasium
@@ -12,13 +13,15 @@ from pettingzoo.utils import wrappers
 
 from montecristo_env import render
 from montecristo_env.core import actions, observation
+from montecristo_env.core.batch import ILLEGAL_REWARD
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
-from montecristo_env.learner import ILLEGAL_REWARD, observation_box
+from montecristo_env.learner import observation_box
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
 
 Observation = dict[str, NDArray[Any]]
+_SEEN, _MASKS = (1, observation.SIZE), (1, actions.COUNT)  # shapes in a batch of one
 
 
 class raw_env(AECEnv[str, Observation, int]):
@@ -44,7 +47,7 @@ class raw_env(AECEnv[str, Observation, int]):
         self.games = GameBatch(1, num_players, ruleset=ruleset, reward=reward)
         self.render_mode = render_mode
         self._view = View(render_mode)
-        self._scaled = obs_dtype == "float32"
+        self._dtype = np.dtype(obs_dtype)
         self.possible_agents = [f"player_{seat}" for seat in range(int(num_players))]
         self.agents: list[str] = []
         self._seat = {agent: seat for seat, agent in enumerate(self.possible_agents)}
@@ -78,17 +81,20 @@ class raw_env(AECEnv[str, Observation, int]):
         self.infos = {agent: {"action_mask": self._no_mask.copy()} for agent in self.agents}
         self._skip_agent_selection = None
         self.agent_selection = self.agents[0]
-        self._ask()
+        self._look()
         if self.render_mode == "human":
             self.render()
 
-    def _ask(self) -> None:
-        """Passes the turn to the player who must decide next, with his mask."""
+    def _look(self) -> None:
+        """Asks the player who must decide."""
+        masks = np.empty(_MASKS, np.int8)
+        self._ask(self.games.observe(np.empty(_SEEN, self._dtype), masks=masks), masks)
+
+    def _ask(self, seen: NDArray[Any], masks: NDArray[np.int8]) -> None:
+        """Passes the turn to the player who must decide next, with what he sees and may do."""
         self.infos[self.agent_selection] = {"action_mask": self._no_mask.copy()}
-        self.agent_selection = self.possible_agents[self.games.states["current_player"][0]]
-        masks = np.empty((1, actions.COUNT), np.int8)
-        self._seen = self.games.observe(masks=masks)[0]
-        self._mask = masks[0]
+        self.agent_selection = self.possible_agents[self.games.current_player[0]]
+        self._seen, self._mask = seen[0], masks[0]
         self.infos[self.agent_selection] = {"action_mask": self._mask.copy()}
 
     def step(self, action: int | None) -> None:
@@ -97,12 +103,13 @@ class raw_env(AECEnv[str, Observation, int]):
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        self.games.step(np.array([action]))
+        seen, masks = np.empty(_SEEN, self._dtype), np.empty(_MASKS, np.int8)
+        self.games.step(np.array([action]), observations=seen, masks=masks)
         self._cumulative_rewards[agent] = 0.0
-        if self.games.states["legal"][0]:
-            self._ask()
-        else:
+        if self.games.endings[0]:
             self._finish()
+        else:
+            self._ask(seen, masks)
         if self.render_mode == "human":
             self.render()
 
@@ -122,16 +129,16 @@ class raw_env(AECEnv[str, Observation, int]):
     def observe(self, agent: str) -> Observation:
         """What an agent sees; its mask is all zeros unless it is to decide."""
         if agent == self.agent_selection and self._mask is not self._no_mask:
-            return {"observation": self._scale(self._seen), "action_mask": self._mask.copy()}
-        seen = self.games.observe(player=self._seat[agent])[0]
-        return {"observation": self._scale(seen), "action_mask": self._no_mask.copy()}
+            return {"observation": self._seen.copy(), "action_mask": self._mask.copy()}
+        return {"observation": self._seen_by(self._seat[agent]), "action_mask": self._no_mask.copy()}
 
     def state(self) -> NDArray[Any]:
         """The game as seat 0 sees it: all players know the same (§10.2), so this is everything that anybody knows."""
-        return self._scale(self.games.observe(player=0)[0])
+        return self._seen_by(0)
 
-    def _scale(self, seen: NDArray[np.int8]) -> NDArray[Any]:
-        return seen * observation.SCALE if self._scaled else seen.copy()
+    def _seen_by(self, seat: int) -> NDArray[Any]:
+        seen: NDArray[Any] = self.games.observe(np.empty(_SEEN, self._dtype), seat)[0]
+        return seen
 
     # --- copies
 
@@ -141,6 +148,8 @@ class raw_env(AECEnv[str, Observation, int]):
 
     def get_state(self) -> dict[str, Any]:
         """Everything about the game at this moment, for `set_state` of this or an equal environment."""
+        if not hasattr(self, "infos"):
+            raise InvalidArgument("there is no state before the first reset")
         return copy.deepcopy({name: value for name, value in self.__dict__.items() if name not in _FIXED})
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -171,7 +180,7 @@ class raw_env(AECEnv[str, Observation, int]):
 
 
 # Made once and the same in every copy: not part of the state of a game.
-_FIXED = {"render_mode", "_view", "_scaled", "possible_agents", "_seat", "state_space"} | {
+_FIXED = {"render_mode", "_view", "_dtype", "possible_agents", "_seat", "state_space"} | {
     "observation_spaces",
     "action_spaces",
 }
@@ -181,25 +190,18 @@ _FIXED = {"render_mode", "_view", "_scaled", "possible_agents", "_seat", "state_
 # of the time of a step. These look at the innermost environment at once, and otherwise are the stock wrappers.
 
 
-def _direct(name: str) -> property:
-    return property(lambda wrapper: getattr(wrapper._innermost, name))
-
-
 class _Direct:
     """The attributes of the innermost environment, without a detour."""
 
     _innermost: raw_env
-    agents = _direct("agents")
-    agent_selection = _direct("agent_selection")
-    rewards = _direct("rewards")
-    _cumulative_rewards = _direct("_cumulative_rewards")
-    terminations = _direct("terminations")
-    truncations = _direct("truncations")
-    infos = _direct("infos")
 
     def __init__(self, env: AECEnv[str, Observation, int], **kwargs: Any) -> None:
         self._innermost = env.unwrapped
         super().__init__(env, **kwargs)  # type: ignore[call-arg]
+
+
+for _name in ("agents", "agent_selection", "rewards", "terminations", "truncations", "infos", "_cumulative_rewards"):
+    setattr(_Direct, _name, property(attrgetter(f"_innermost.{_name}")))
 
 
 class _TerminateIllegal(_Direct, wrappers.TerminateIllegalWrapper[str, Observation, int]):
@@ -215,25 +217,22 @@ class _TerminateIllegal(_Direct, wrappers.TerminateIllegalWrapper[str, Observati
 
 
 class _AssertOutOfBounds(_Direct, wrappers.AssertOutOfBoundsWrapper[str, Observation, int]):
-    pass
-
-
-def _after_reset(name: str) -> property:
-    def fetch(wrapper: Any) -> Any:
-        if not wrapper._has_reset:
-            raise AttributeError(name)  # the stock wrapper's __getattr__ then says what is wrong
-        return getattr(wrapper._innermost, name)
-
-    return property(fetch)
+    def step(self, action: int | None) -> None:
+        if isinstance(action, int) and 0 <= action < actions.COUNT:
+            self.env.step(action)  # what the stock wrapper would do, after a check that takes longer
+        else:
+            super().step(action)
 
 
 class _OrderEnforcing(_Direct, wrappers.OrderEnforcingWrapper[str, Observation, int]):
-    agents = _after_reset("agents")
-    agent_selection = _after_reset("agent_selection")
-    rewards = _after_reset("rewards")
-    terminations = _after_reset("terminations")
-    truncations = _after_reset("truncations")
-    infos = _after_reset("infos")
+    def __init__(self, env: AECEnv[str, Observation, int]) -> None:
+        super().__init__(env)
+        del self._innermost  # until the reset: an attribute asked for then is refused by the stock wrapper
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Starts a new game."""
+        super().reset(seed, options)
+        self._innermost = self.unwrapped
 
     def clone(self) -> Self:
         """An independent copy, wrappers and all."""
@@ -243,9 +242,10 @@ class _OrderEnforcing(_Direct, wrappers.OrderEnforcingWrapper[str, Observation, 
         """Goes back to a moment that `get_state` has kept; serves as a reset."""
         self.env.set_state(state)
         self._has_reset = self._has_updated = True
+        self._innermost = self.unwrapped
 
     def _repr_svg_(self) -> str:
-        return self._innermost._repr_svg_()
+        return str(self.unwrapped._repr_svg_())
 
 
 def env(**kwargs: Any) -> AECEnv[str, Observation, int]:

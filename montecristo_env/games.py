@@ -1,6 +1,7 @@
 """A batch of games with a NumPy face: the one object that every interface stands on."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ Rows: TypeAlias = int | ArrayLike | None
 ROWS_PER_THREAD = 4096
 ROWS_PER_THREAD_LIGHT = 8192
 _LIGHT = (batch.sample_actions, batch.write_masks, batch.restart_games, batch.first_illegal)
+MOST_GAMES = 2**40  # a petabyte; NumPy would not even try more
 SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps them
 
 
@@ -67,8 +69,8 @@ class GameBatch:
         reward: str = "win",
         threads: int | None = None,
     ) -> None:
-        if not isinstance(num_games, int | np.integer) or num_games < 1:
-            raise InvalidArgument(f"num_games must be a whole number from 1, but is {num_games!r}")
+        if not isinstance(num_games, int | np.integer) or not 1 <= num_games <= MOST_GAMES:
+            raise InvalidArgument(f"num_games must be a whole number from 1 to {MOST_GAMES}, but is {num_games!r}")
         players = _player_counts(num_players, int(num_games))
         seeds = _seeds(seed, int(num_games))
         if ruleset is not None and not isinstance(ruleset, Ruleset):
@@ -89,16 +91,17 @@ class GameBatch:
         states["target"] = self.ruleset.target
         states["round_limit"] = self.ruleset.round_limit
         self._adopt(states)
-        self._run(batch.start_games, self._all, seeds)
+        self.run(batch.start_games, self._all, seeds)
 
     def _adopt(self, states: States) -> None:
         """Takes over these games; everything that is not in a row is made here."""
         batch.compile_all()
         self.states = states
         self.rewards: NDArray[np.float32] = aligned_zeros((states.size, MAX_PLAYERS), np.float32)
+        self.endings: NDArray[np.int8] = np.zeros(states.size, np.int8)
         self._all = np.arange(states.size)
         self._alone = INTERPRETED or self.threads < 2 or states.size < 2 * ROWS_PER_THREAD
-        self._reward = REWARDS.index(self.reward)
+        self.reward_kind = REWARDS.index(self.reward)
         self._fewest_players = int(states["num_players"].min(initial=MAX_PLAYERS))
         self._watchers: dict[int, list[Watcher]] = {}
 
@@ -111,22 +114,22 @@ class GameBatch:
         counts = "/".join(map(str, np.unique(self.num_players)))
         return f"<GameBatch of {len(self)} games, {counts} players, {int(self.over.sum())} over>"
 
-    @property
+    @cached_property
     def num_players(self) -> NDArray[np.int8]:
         """Players of each game, (N,)."""
         return self.states["num_players"]
 
-    @property
+    @cached_property
     def current_player(self) -> NDArray[np.int8]:
         """Who must decide in each game, -1 where it is over, (N,)."""
         return self.states["current_player"]
 
-    @property
+    @cached_property
     def terminated(self) -> NDArray[np.bool_]:
         """Which games are over by §9.1, (N,)."""
         return self.states["terminated"]
 
-    @property
+    @cached_property
     def truncated(self) -> NDArray[np.bool_]:
         """Which games were cut off at the round limit (§9.4), (N,)."""
         return self.states["truncated"]
@@ -137,47 +140,53 @@ class GameBatch:
         over: NDArray[np.bool_] = self.states["decision"] == Decision.OVER
         return over
 
-    @property
+    @cached_property
     def scores(self) -> NDArray[np.int16]:
         """Points of each player, (N, 4)."""
         return self.states["score"]
 
-    @property
+    @cached_property
     def winners(self) -> NDArray[np.bool_]:
         """Which players have won, (N, 4); nobody while a game lives, several where the win is shared."""
         return self.states["winners"].view(np.bool_)
 
-    @property
+    @cached_property
     def seeds(self) -> NDArray[np.uint64]:
         """The seed of each game's deal: `GameBatch(N, num_players, seed=seeds)` deals the same, (N,)."""
         return self.states["seed"]
 
     def observe(
         self,
-        out: NDArray[np.int8] | None = None,
+        out: NDArray[Any] | None = None,
         player: int | ArrayLike | None = None,
         rows: Rows = None,
         masks: NDArray[np.int8] | None = None,
-    ) -> NDArray[np.int8]:
+    ) -> NDArray[Any]:
         """What the decider of each game sees, or another seat; `montecristo_env.observation` names the fields.
 
         Args:
-            out: where to write, (N, observation.SIZE) int8; a new array if None.
+            out: where to write, (N, observation.SIZE): counts if it is int8, shares in [0, 1] if it is float32, which
+                are counts * `observation.SCALE`; a new array of counts if None.
             player: a seat, or one per game; the decider if None (seat 0 where the game is over).
             rows: only these games.
             masks: where to write the action masks too, in the same pass, (N, actions.COUNT) int8.
         """
         index = self._index(rows)
-        out = _out(out, (index.size, observation.SIZE), _INT8)
-        masks = _NO_MASKS if masks is None else _out(masks, (index.size, actions.COUNT), _INT8)
-        self._run(batch.write_observations, index, self._observers(player, index), out, masks)
+        out = _out(None, (index.size, observation.SIZE), _INT8) if out is None else out
+        outputs = self._outputs(index, out, masks)
+        self.run(batch.write_observations, index, self._observers(player, index), *outputs)
         return out
+
+    @cached_property
+    def _scratch(self) -> NDArray[np.int8]:
+        """Room for observations before they are scaled; of each thread's part only the first row is used."""
+        return aligned_empty((len(self), observation.SIZE), _INT8)
 
     def action_mask(self, out: NDArray[np.int8] | None = None, rows: Rows = None) -> NDArray[np.int8]:
         """1 for every legal action of the decider, (N, actions.COUNT) int8; all 0 where the game is over."""
         index = self._index(rows)
         out = _out(out, (index.size, actions.COUNT), _INT8)
-        self._run(batch.write_masks, index, out)
+        self.run(batch.write_masks, index, out)
         return out
 
     def legal_actions(self, game: int) -> list[actions.Action]:
@@ -194,21 +203,42 @@ class GameBatch:
 
     # --- play
 
-    def step(self, acts: ArrayLike, rows: Rows = None) -> None:
+    def step(
+        self,
+        acts: ArrayLike,
+        rows: Rows = None,
+        *,
+        restart: bool = False,
+        observations: NDArray[Any] | None = None,
+        masks: NDArray[np.int8] | None = None,
+    ) -> None:
         """One action in every game, in place; where a game is over, its action is ignored.
 
-        An illegal action raises `IllegalAction` and changes nothing in any game. `rewards` are those of this step.
+        An illegal action raises `IllegalAction` and changes nothing in any game. `rewards` and `endings` are those of
+        this step. The options do in the same pass, which is faster, what `reset` and `observe` would do after it.
+
+        Args:
+            acts: an action code per game.
+            rows: only in these games.
+            restart: start new games at once where one is over.
+            observations: where to write what the next deciders see, as `observe` does.
+            masks: where to write their action masks.
         """
         index = self._index(rows)
         codes = action_codes(acts, index.size)
+        seen = self._outputs(index, observations, masks)
+        outputs = self.rewards, self.reward_kind, self.endings, restart, *seen
         if self._alone and not self._watchers:
-            illegal = batch.step_games(self.states, index, codes, self.rewards, self._reward, 0, index.size)
+            illegal = batch.step_games(self.states, index, codes, False, *outputs, 0, index.size)
         else:
-            found = self._run(batch.first_illegal, index, codes)
+            found = self.run(batch.first_illegal, index, codes)
             illegal = next((place for place in found if place != NONE), NONE)
             if illegal == NONE:
                 self._tell_watchers(index, codes)
-                self._run(batch.step_games, index, codes, self.rewards, self._reward)
+                over = self.over if restart and self._watchers else None
+                self.run(batch.step_games, index, codes, True, *outputs)
+                if over is not None:
+                    self._dismiss_watchers(index[over[index] | (self.endings[index] > 0)])
         if illegal != NONE:
             raise IllegalAction(self._complaint(int(index[illegal]), int(codes[illegal])))
 
@@ -216,7 +246,7 @@ class GameBatch:
         """A uniformly random legal action for every game, -1 where it is over; each game has its own random stream."""
         index = self._index(rows)
         out = _out(out, (index.size,), _INT64)
-        self._run(batch.sample_actions, index, out)
+        self.run(batch.sample_actions, index, out)
         return out
 
     def play_random(self, steps: int, rows: Rows = None, until: int | ArrayLike | None = None) -> None:
@@ -234,7 +264,7 @@ class GameBatch:
         index = self._index(rows)
         seats = self._observers(until, index)
         if not self._watchers:
-            self._run(batch.play_random, index, steps, seats, self.rewards, self._reward)
+            self.run(batch.play_random, index, steps, seats, self.rewards, self.reward_kind)
             return
         self.rewards[index] = 0
         for _ in range(steps):  # one by one, for those who watch
@@ -256,13 +286,11 @@ class GameBatch:
         index = self._index(rows)
         seeds = None if seed is None else _seeds(seed, index.size)
         if self._watchers:
-            restarted = np.flatnonzero(self.over) if only_finished else index
-            for game in self._watchers.keys() & set(restarted.tolist()):
-                del self._watchers[game]
+            self._dismiss_watchers(np.flatnonzero(self.over) if only_finished else index)
         if seeds is None:
-            self._run(batch.restart_games, index, only_finished)
+            self.run(batch.restart_games, index, only_finished)
         else:
-            self._run(batch.start_games, index, seeds)
+            self.run(batch.start_games, index, seeds)
 
     # --- clones
 
@@ -279,6 +307,7 @@ class GameBatch:
         np.take(self.states, index, out=states)
         clone._adopt(states)
         clone.rewards[:] = self.rewards[index]
+        clone.endings[:] = self.endings[index]
         return clone
 
     def resample_hidden(self, rng: np.random.Generator | NDArray[np.uint64]) -> Self:
@@ -293,21 +322,21 @@ class GameBatch:
             rng = rng.integers(2**SEED_BITS, size=len(self), dtype=np.uint64)
         keys = _seeds(rng, len(self))
         clone = self.copy()
-        clone._run(batch.resample_games, clone._all, keys)
+        clone.run(batch.resample_games, clone._all, keys)
         return clone
 
     def public_rows(self, rows: Rows = None) -> States:
         """Copies of the rows of some games, with zeros for what is hidden."""
         index = self._index(rows)
         copies: States = aligned_empty(index.size, STATE)
-        self._run(batch.copy_public, index, copies)
+        self.run(batch.copy_public, index, copies)
         return copies
 
     def random_keys(self, rows: Rows = None) -> NDArray[np.uint64]:
         """Random bits for every game, from the stream of random play that `sample_actions` uses too, (N,)."""
         index = self._index(rows)
         keys = np.empty(index.size, np.uint64)
-        self._run(batch.draw_keys, index, keys)
+        self.run(batch.draw_keys, index, keys)
         return keys
 
     def __getstate__(self) -> dict[str, Any]:
@@ -317,6 +346,7 @@ class GameBatch:
             "threads": self.threads,
             "states": self.states,
             "rewards": self.rewards,
+            "endings": self.endings,
         }
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
@@ -325,6 +355,7 @@ class GameBatch:
         states[:] = saved["states"]
         self._adopt(states)
         self.rewards[:] = saved["rewards"]
+        self.endings[:] = saved["endings"]
 
     # --- watching and checking
 
@@ -332,20 +363,36 @@ class GameBatch:
         """Lets somebody follow a game until its next reset; `GameRecord.follow` is the one to use."""
         self._watchers.setdefault(self._one(game), []).append(watcher)
 
+    @property
+    def watched(self) -> bool:
+        """Whether somebody follows a game, so that its decisions must be made one by one."""
+        return bool(self._watchers)
+
     def violations(self) -> dict[int, list[str]]:
         """The games whose state is not sane, with the checks that fail; empty unless there is a bug."""
         failed = np.zeros(len(self), np.int64)
-        self._run(batch.find_violations, self._all, failed)
+        self.run(batch.find_violations, self._all, failed)
         return {int(game): invariants.describe(int(failed[game])) for game in np.flatnonzero(failed)}
 
-    # --- inside
-
-    def _run(self, function: Callable[..., Any], index: NDArray[np.int64], *args: Any) -> list[Any]:
+    def run(self, function: Callable[..., Any], index: NDArray[np.int64], *args: Any) -> list[Any]:
         """Calls an entry point for these rows, shared among threads where that pays; returns what each returned."""
         if self._alone:
             return [function(self.states, index, *args, 0, index.size)]
         least = ROWS_PER_THREAD_LIGHT if function in _LIGHT else ROWS_PER_THREAD
         return share(function, self.states, index, *args, size=index.size, threads=self.threads, least=least)
+
+    # --- inside
+
+    def _outputs(
+        self, index: NDArray[np.int64], observations: NDArray[Any] | None, masks: NDArray[np.int8] | None
+    ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int8]]:
+        """Where an entry point writes counts, shares and masks; what is not wanted is empty."""
+        masks = _NO_COUNTS if masks is None else _out(masks, (index.size, actions.COUNT), _INT8)
+        if observations is None:
+            return _NO_COUNTS, _NO_SHARES, masks
+        if isinstance(observations, np.ndarray) and observations.dtype == _FLOAT32:
+            return self._scratch[: index.size], _out(observations, (index.size, observation.SIZE), _FLOAT32), masks
+        return _out(observations, (index.size, observation.SIZE), _INT8), _NO_SHARES, masks
 
     def _index(self, rows: Rows, increasing: bool = True) -> NDArray[np.int64]:
         """The rows as an index array."""
@@ -379,9 +426,12 @@ class GameBatch:
     def _observers(self, player: int | ArrayLike | None, index: NDArray[np.int64]) -> NDArray[np.int64]:
         if player is None:
             return _DECIDER
-        if isinstance(player, int) and 0 <= player < self._fewest_players:
+        if type(player) is int and 0 <= player < self._fewest_players:
             return _SEATS[player]
         seats = np.atleast_1d(_array(player, "player"))
+        usual = seats.dtype is _INT64 and seats.shape == index.shape and seats.flags.carray
+        if usual and batch.are_seated(self.states, index, seats):
+            return seats
         if seats.shape not in ((1,), index.shape) or not np.issubdtype(seats.dtype, np.integer):
             raise InvalidArgument(f"player must be a seat or {index.size} of them, not {player!r}")
         absent = (seats < 0) | (seats >= self.num_players[index])
@@ -400,6 +450,10 @@ class GameBatch:
         legal = ", ".join(f"{actions.encode(action)} ({action})" for action in self.legal_actions(game))
         return f"game {game}: player {state['current_player']} may not {phase} with action {named}; legal are {legal}"
 
+    def _dismiss_watchers(self, index: NDArray[np.int64]) -> None:
+        for game in self._watchers.keys() & set(index.tolist()):
+            del self._watchers[game]
+
     def _tell_watchers(self, index: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
         for game, watchers in self._watchers.items():
             place = int(np.searchsorted(index, game))
@@ -408,8 +462,9 @@ class GameBatch:
                     watcher.before_step(int(codes[place]))
 
 
-_INT8, _INT64 = np.dtype(np.int8), np.dtype(np.int64)
-_NO_MASKS = np.zeros((0, actions.COUNT), np.int8)
+_INT8, _INT64, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int64), np.dtype(np.float32)
+_NO_COUNTS = np.zeros((0, 0), np.int8)
+_NO_SHARES = np.zeros((0, 0), np.float32)
 _DECIDER = np.full(1, NONE, np.int64)
 _SEATS = [np.full(1, seat, np.int64) for seat in range(MAX_PLAYERS)]
 
@@ -459,7 +514,7 @@ def action_codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
         return codes
     if codes.shape != (size,):
         raise InvalidArgument(f"actions must have the shape ({size},), one per game, but have {codes.shape}")
-    if not np.issubdtype(codes.dtype, np.integer):
+    if not np.issubdtype(codes.dtype, np.integer) and size > 0:
         raise InvalidArgument(f"actions must be whole numbers, but are {codes.dtype}")
     return codes.astype(np.int64)
 

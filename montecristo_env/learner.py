@@ -4,23 +4,22 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from montecristo_env.agent import Agent, PublicView, make_agent
-from montecristo_env.core import actions, observation
+from montecristo_env.core import actions, batch, observation
+from montecristo_env.core.batch import ILLEGAL_REWARD, UNTIL_HIS_TURN
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
-from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
+from montecristo_env.core.layout import aligned_empty
+from montecristo_env.errors import InvalidArgument, InvalidPlayerCount
 from montecristo_env.games import GameBatch, seed_of_game
 from montecristo_env.ruleset import Ruleset
 
 Opponents: TypeAlias = str | Agent | Sequence[str | Agent]
 
-ILLEGAL_REWARD = -1.0
 OBS_DTYPES = ("float32", "int8")
-_UNTIL_HIS_TURN = 1_000_000
-_SEAT_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SEAT_SHIFT = np.uint64(33)
 
 
 def observation_box(obs_dtype: str) -> Box:
@@ -75,6 +74,7 @@ class LearnerGames:
         # An agent that says of itself that it is uniformly random is played by the engine at once.
         self._all_random = all(getattr(agent, "uniformly_random", False) for agent in self._players)
         self._rows = np.arange(num_envs)
+        self._started = False
 
     def start(self, rows: NDArray[Any], seeds: Sequence[int | None] | None = None) -> None:
         """New games in these rows: from the given seeds, or each from the seed that follows its last."""
@@ -85,24 +85,33 @@ class LearnerGames:
         self.games.reset(rows)
         if given:
             self.games.reset(rows[[k for k, _ in given]], np.array([seed for _, seed in given], np.uint64))
-        random = ((self.games.seeds[rows] * _SEAT_MIX) >> _SEAT_SHIFT).astype(np.int64) % self.num_players
-        self.seats[rows] = np.where(self.wanted_seats[rows] < 0, random, self.wanted_seats[rows])
         self.steps[rows] = 0
         self.illegal[rows] = False
-        self._let_opponents_play()
+        at_once = self._all_random and not self.games.watched
+        rewards = self.games.rewards, self.games.reward_kind
+        self.games.run(batch.seat_learners, rows, self.wanted_seats, self.seats, at_once, *rewards)
+        if not at_once:
+            self._let_opponents_play()
+        self._started = True
 
     def step(self, acts: NDArray[np.int64]) -> None:
         """The learners' decisions, then everybody else's until it is the learners' turn again; ended games stay."""
+        if not self._started:
+            raise ResetNeeded("call reset before the first step")
+        games = self.games
+        if self._all_random and not games.watched:
+            facts = self.seats, self.steps, self.illegal
+            games.run(batch.step_learners, self._rows, acts, *facts, games.rewards, games.reward_kind)
+            return
         alive = ~self.over
         self.steps += alive
-        try:
-            rows = np.flatnonzero(alive) if self.illegal.any() else self._rows
-            self.games.step(acts[rows], rows)
-        except IllegalAction:
-            legal = self._are_legal(acts)
-            self.illegal |= alive & ~legal
-            rows = np.flatnonzero(alive & legal)
-            self.games.step(acts[rows], rows)
+        legal = self._are_legal(acts)
+        games.rewards[:] = 0
+        illegal = np.flatnonzero(alive & ~legal)
+        self.illegal[illegal] = True
+        games.rewards[illegal, self.seats[illegal]] = ILLEGAL_REWARD
+        rows = np.flatnonzero(alive & legal)
+        games.step(acts[rows], rows)
         self._let_opponents_play()
 
     def _are_legal(self, acts: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -117,7 +126,7 @@ class LearnerGames:
             if waiting.size == 0:
                 return
             if self._all_random:
-                self.games.play_random(_UNTIL_HIS_TURN, waiting, until=self.seats[waiting])
+                self.games.play_random(UNTIL_HIS_TURN, waiting, until=self.seats[waiting])
                 return
             if len(self._players) == 1:
                 self.games.step(self._players[0].act(self._view, waiting), rows=waiting)
@@ -148,32 +157,29 @@ class LearnerGames:
     def rewards(self) -> NDArray[np.float32]:
         """The learners' rewards of the last step, (N,)."""
         rewards: NDArray[np.float32] = self.games.rewards[self._rows, self.seats]
-        rewards[~self.games.over] = 0
-        rewards[self.illegal] = ILLEGAL_REWARD
         return rewards
 
     def observe(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """What the learners see, (N, SIZE), a new array."""
         seats = self.seats if rows is None else self.seats[rows]
-        counts = self.games.observe(player=seats, rows=rows)
-        return counts if self.observation_space.dtype == np.int8 else counts * observation.SCALE
+        return self.games.observe(
+            aligned_empty((seats.size, observation.SIZE), self.observation_space.dtype), seats, rows
+        )
 
     def masks(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int8]:
         """The learners' legal actions, (N, COUNT), a new array; all 0 where the game has ended."""
         masks = self.games.action_mask(rows=rows)
-        masks[self.illegal if rows is None else self.illegal[rows]] = 0
+        if self.illegal.any():
+            masks[self.illegal if rows is None else self.illegal[rows]] = 0
         return masks
 
     def outcome(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """How ended games went for their learners: share of the win, points ahead of the best other, decisions."""
-        seats, scores = self.seats[rows], self.games.scores[rows, : self.num_players].astype(np.int64)
-        winners = self.games.winners[rows]
-        own = scores[np.arange(rows.size), seats]
-        scores[np.arange(rows.size), seats] = np.iinfo(np.int64).min
-        share = winners[np.arange(rows.size), seats] / np.maximum(winners.sum(axis=1), 1)
+        shares, margins = np.empty(rows.size), np.empty(rows.size, np.int64)
+        self.games.run(batch.write_outcomes, rows, self.seats[rows], shares, margins)
         return {
-            "win": share,
-            "score_margin": own - scores.max(axis=1),
+            "win": shares,
+            "score_margin": margins,
             "decisions": self.games.states["decisions"][rows].astype(np.int64),
             "illegal_action": self.illegal[rows],
         }

@@ -729,3 +729,8 @@ def test_a_ruleset_reaches_the_game() -> None:
     assert env.unwrapped.games.ruleset.target == 5
     assert all(env.terminations.values())
     assert env.unwrapped.games.scores[0].max() >= 5
+
+
+def test_there_is_no_state_before_the_first_reset() -> None:
+    with pytest.raises(InvalidArgument, match="before the first reset"):
+        montecristo_v0.raw_env().get_state()

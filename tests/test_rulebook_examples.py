@@ -864,7 +864,7 @@ def test_winners_and_rewards(
     margin = [(own - (sum(scores) - own) / 2) / 40 for own in scores]
     for reward, expected in (("win", win), ("rank", rank), ("margin", margin)):
         games = table.games.copy()
-        games.reward, games._reward = reward, ("win", "rank", "margin").index(reward)
+        games.reward, games.reward_kind = reward, ("win", "rank", "margin").index(reward)
         games.step([CODE["put C"]])
         assert games.terminated[0] and np.flatnonzero(games.winners[0]).tolist() == winners
         np.testing.assert_allclose(games.rewards[0], [*expected, 0], atol=1e-6)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 
 from montecristo_env import InvalidArgument, Ruleset, actions, observation
 from montecristo_env.gym_env import MonteCristoEnv
@@ -479,3 +480,8 @@ def test_without_sb3_the_import_says_what_to_install() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "pip install 'montecristo-env[sb3]'" in done.stdout
+
+
+def test_a_step_before_the_first_reset_is_refused() -> None:
+    with pytest.raises(ResetNeeded, match="call reset"):
+        MonteCristoVecEnv(2).step(np.zeros(2, np.int64))

@@ -16,7 +16,7 @@ PLAYERS = (2, 3, 4)
 def redraw(env: Any, seed: int) -> Any:
     clone = copy.deepcopy(env)
     clone.unwrapped.games = clone.unwrapped.games.resample_hidden(np.random.default_rng(seed))
-    clone.unwrapped._ask()
+    clone.unwrapped._look()
     return clone
 
 
@@ -33,7 +33,7 @@ def rotate(env: Any) -> Any:
     state["lanes"] = np.where(state["lanes"] > 0, state["lanes"] % n + 1, 0)
     for name in ("current_player", "active_player", "recipient", "gather_order"):
         state[name] = np.where(state[name] >= 0, (state[name] + 1) % n, state[name])
-    raw._ask()
+    raw._look()
     return clone
 
 

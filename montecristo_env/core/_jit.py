@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import llvmlite.binding as llvm
+import llvmlite.ir as ir
 import numba
 import numba.core.config
 import numpy as np
@@ -40,6 +41,7 @@ _config: Any = numba.core.config
 _cgutils: Any = cgutils
 _njit: Any = numba.njit
 INTERPRETED = bool(_config.DISABLE_JIT)
+WORD = 64  # bits
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -137,19 +139,66 @@ if INTERPRETED:
         """target[at : at + size] = source[start : start + size], of int8 arrays in one dimension."""
         target[at : at + size] = source[start : start + size]
 
-else:  # a loop over bytes is not vectorised, and slices are slow to set up: this is ten times faster than either
+    def mark_equal_bytes(target: np.ndarray, at: int, source: np.ndarray, start: int, size: int, wanted: int) -> None:
+        """target[at : at + size] = source[start : start + size] == wanted, of int8 arrays; the size is a constant."""
+        target[at : at + size] = source[start : start + size] == wanted
+
+    def spread_bits(target: np.ndarray, at: int, bits: np.uint64) -> None:
+        """target[at + i] = bit i, for an int8 array and all bits of a word."""
+        target[at : at + WORD] = bits >> np.arange(WORD, dtype=np.uint64) & np.uint64(1)
+
+else:  # a loop over bytes is not vectorised, and slices are slow to set up: these are ten times faster than either
+
+    def _addresses(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, Any]:
+        """Of target[at] and source[start]."""
+        arrays = [context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 2)]
+        into, out_of = (builder.gep(array.data, [args[i]]) for array, i in zip(arrays, (1, 3), strict=True))
+        return into, out_of
 
     @intrinsic
     def copy_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
         """target[at : at + size] = source[start : start + size], of int8 arrays in one dimension."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            arrays = [context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 2)]
-            into, out_of = (builder.gep(array.data, [args[i]]) for array, i in zip(arrays, (1, 3), strict=True))
-            _cgutils.raw_memcpy(builder, into, out_of, args[4], 1)
+            _cgutils.raw_memcpy(builder, *_addresses(context, builder, signature, args), args[4], 1)
             return context.get_dummy_value()
 
         return types.void(target, types.intp, source, types.intp, types.intp), codegen
+
+    @intrinsic(prefer_literal=True)
+    def mark_equal_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, size: Any, wanted: Any) -> Any:
+        """target[at : at + size] = source[start : start + size] == wanted, of int8 arrays; the size is a constant."""
+        byte = ir.IntType(8)
+        vector = ir.VectorType(byte, size.literal_value)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            into, out_of = (
+                builder.bitcast(address, vector.as_pointer())
+                for address in _addresses(context, builder, signature, args)
+            )
+            one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[5], ir.IntType(32)(0))
+            all_alike = builder.shuffle_vector(
+                one, one, ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+            )
+            equal = builder.icmp_signed("==", builder.load(out_of, align=1), all_alike)
+            builder.store(builder.zext(equal, vector), into, align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.intp, source, types.intp, size, types.int8), codegen
+
+    @intrinsic
+    def spread_bits(typing: Any, target: Any, at: Any, bits: Any) -> Any:
+        """target[at + i] = bit i, for an int8 array and all bits of a word."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            vector = ir.VectorType(ir.IntType(8), WORD)
+            into = builder.bitcast(builder.gep(array.data, [args[1]]), vector.as_pointer())
+            flags = builder.bitcast(args[2], ir.VectorType(ir.IntType(1), WORD))
+            builder.store(builder.zext(flags, vector), into, align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.intp, types.uint64), codegen
 
 
 rules = Library("the rules")

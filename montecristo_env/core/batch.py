@@ -3,23 +3,27 @@
 All of them take the rows to work on as an index array and a range of it, so that threads can share the work.
 """
 
+from enum import IntEnum
+
 import numpy as np
 
 from montecristo_env.core import invariants
-from montecristo_env.core._jit import compile_once, copy_bytes, entry_point, kernel
+from montecristo_env.core._jit import WORD, compile_once, copy_bytes, entry_point, kernel, spread_bits
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.chance import (
     advance,
+    below,
     fill_bag,
     mix,
     random_choice,
     resample_hidden,
     shuffle_discards_under_pile,
+    stream,
 )
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, TOKENS_DRAWN, Decision
 from montecristo_env.core.layout import STATE, Row, States, aligned_zeros
 from montecristo_env.core.legal import NOTHING, legal_choices
-from montecristo_env.core.observation import SIZE, observe
+from montecristo_env.core.observation import SCALE, SIZE, observe
 from montecristo_env.core.rules import apply, enter_lane, play, start
 from montecristo_env.core.scoring import WIN, write_rewards
 from montecristo_env.core.setup import next_seed, set_up
@@ -27,6 +31,17 @@ from montecristo_env.core.setup import next_seed, set_up
 _ONE = np.uint64(1)
 _ROW_BYTES = STATE.itemsize
 NO_ACTION = NONE  # sampled for a game that is over
+UNTIL_HIS_TURN = 1_000_000  # more decisions than any game has between two of the same player
+ILLEGAL_REWARD = -1.0  # for a learner who makes an illegal action
+_SEAT_STREAM = 5  # 0 to 4 have other uses
+
+
+class Ending(IntEnum):
+    """Whether a game has ended with its last step, and how."""
+
+    NONE = 0
+    BY_THE_RULES = 1  # §9.1
+    CUT_OFF = 2  # at the round limit, §9.4
 
 
 @entry_point
@@ -57,6 +72,15 @@ def are_increasing(rows: np.ndarray, size: int) -> bool:
 
 
 @entry_point
+def are_seated(states: States, rows: np.ndarray, seats: np.ndarray) -> bool:
+    """Whether each of these seats, one per row, is one of its game's."""
+    for k in range(rows.size):  # noqa: SIM110 (a generator would not compile)
+        if not 0 <= seats[k] < states[rows[k]].num_players:
+            return False
+    return True
+
+
+@entry_point
 def first_illegal(states: States, rows: np.ndarray, actions: np.ndarray, begin: int, end: int) -> int:
     """The first place whose action is not legal, or NONE. A game that is over takes any."""
     return _first_illegal(states, rows, actions, begin, end)
@@ -66,30 +90,55 @@ def first_illegal(states: States, rows: np.ndarray, actions: np.ndarray, begin: 
 def _first_illegal(states: States, rows: np.ndarray, actions: np.ndarray, begin: int, end: int) -> int:
     for k in range(begin, end):
         s = states[rows[k]]
-        if s.legal == NOTHING:
-            continue
-        if actions[k] < FIRST[s.decision] or actions[k] >= FIRST[s.decision + 1]:
-            return k
-        if (s.legal >> np.uint64(actions[k] - FIRST[s.decision])) & _ONE == NOTHING:
+        if s.legal != NOTHING and not _is_legal(s, actions[k]):
             return k
     return NONE
 
 
+@kernel
+def _is_legal(s: Row, action: int) -> bool:
+    if action < FIRST[s.decision] or action >= FIRST[s.decision + 1]:
+        return False
+    return bool((s.legal >> np.uint64(action - FIRST[s.decision])) & _ONE)
+
+
 @entry_point
 def step_games(
-    states: States, rows: np.ndarray, actions: np.ndarray, rewards: np.ndarray, reward: int, begin: int, end: int
+    states: States,
+    rows: np.ndarray,
+    actions: np.ndarray,
+    checked: bool,
+    rewards: np.ndarray,
+    reward: int,
+    endings: np.ndarray,
+    restart: bool,
+    counts: np.ndarray,
+    shares: np.ndarray,
+    masks: np.ndarray,
+    begin: int,
+    end: int,
 ) -> int:
-    """One action in every game that is not over; or nothing at all, if one is illegal: its place."""
-    illegal = _first_illegal(states, rows, actions, begin, end)
-    if illegal != NONE:
-        return illegal
+    """One action in every game that is not over; or nothing at all, if one is illegal: its place.
+
+    Then, in the same pass: how each game has ended, new games for those if `restart`, and what the next decider sees
+    (see `_show`).
+    """
+    if not checked:
+        illegal = _first_illegal(states, rows, actions, begin, end)
+        if illegal != NONE:
+            return illegal
     for k in range(begin, end):
         s = states[rows[k]]
         rewards[rows[k], :] = 0.0
+        endings[rows[k]] = Ending.NONE
         if s.legal != NOTHING:
             play(s, actions[k] - FIRST[s.decision])
             if s.legal == NOTHING:
                 write_rewards(s, reward, rewards[rows[k]])
+                endings[rows[k]] = Ending.CUT_OFF if s.truncated else Ending.BY_THE_RULES
+        if restart and s.legal == NOTHING:
+            start(s, next_seed(s.seed))
+        _show(s, NONE, counts, shares, masks, k, begin)
     return NONE
 
 
@@ -114,13 +163,91 @@ def play_random(
         if s.legal == NOTHING:
             continue
         seat = seats[k if seats.size > 1 else 0]
-        for _ in range(steps):
-            if s.current_player == seat:
-                break
-            play(s, random_choice(s))
-            if s.legal == NOTHING:
-                write_rewards(s, reward, rewards[rows[k]])
-                break
+        _play_random(s, steps, seat, rewards[rows[k]], reward)
+
+
+@kernel
+def _play_random(s: Row, steps: int, seat: int, rewards: np.ndarray, reward: int) -> None:
+    for _ in range(steps):
+        if s.current_player == seat or s.legal == NOTHING:
+            return
+        play(s, random_choice(s))
+        if s.legal == NOTHING:
+            write_rewards(s, reward, rewards)
+
+
+@entry_point
+def step_learners(
+    states: States,
+    rows: np.ndarray,
+    actions: np.ndarray,
+    seats: np.ndarray,
+    steps: np.ndarray,
+    illegal: np.ndarray,
+    rewards: np.ndarray,
+    reward: int,
+    begin: int,
+    end: int,
+) -> None:
+    """The decision of the one learner in every game, then random ones of the others until his next.
+
+    An illegal action is not made but marked, and his game stands still from then on, as one that is over does.
+    """
+    for k in range(begin, end):
+        row = rows[k]
+        s = states[row]
+        rewards[row, :] = 0.0
+        if illegal[row] or s.legal == NOTHING:
+            continue
+        steps[row] += 1
+        if not _is_legal(s, actions[k]):
+            illegal[row] = True
+            rewards[row, seats[row]] = ILLEGAL_REWARD
+            continue
+        play(s, actions[k] - FIRST[s.decision])
+        if s.legal == NOTHING:
+            write_rewards(s, reward, rewards[row])
+        _play_random(s, UNTIL_HIS_TURN, seats[row], rewards[row], reward)
+
+
+@entry_point
+def seat_learners(
+    states: States,
+    rows: np.ndarray,
+    wanted: np.ndarray,
+    seats: np.ndarray,
+    others_random: bool,
+    rewards: np.ndarray,
+    reward: int,
+    begin: int,
+    end: int,
+) -> None:
+    """The seat of the one learner in games that begin: the wanted one, or for NONE one that follows from the seed.
+
+    If the others are random, they decide until it is his turn. All arrays but `rows` are of the whole batch.
+    """
+    for k in range(begin, end):
+        row = rows[k]
+        s = states[row]
+        seats[row] = wanted[row] if wanted[row] != NONE else below(stream(s.seed, _SEAT_STREAM), s.num_players)
+        if others_random:
+            _play_random(s, UNTIL_HIS_TURN, seats[row], rewards[row], reward)
+
+
+@entry_point
+def write_outcomes(
+    states: States, rows: np.ndarray, seats: np.ndarray, shares: np.ndarray, margins: np.ndarray, begin: int, end: int
+) -> None:
+    """How games went for one seat of each: its share of the win, and its points ahead of the best other."""
+    for k in range(begin, end):
+        s = states[rows[k]]
+        winners, best = 0, -1
+        for player in range(s.num_players):
+            winners += s.winners[player]
+            if player != seats[k]:
+                best = max(best, int(s.score[player]))
+        shares[k] = s.winners[seats[k]] / max(winners, 1)
+        margins[k] = int(s.score[seats[k]]) - best
 
 
 @entry_point
@@ -133,20 +260,38 @@ def sample_actions(states: States, rows: np.ndarray, out: np.ndarray, begin: int
 
 @entry_point
 def write_observations(
-    states: States, rows: np.ndarray, players: np.ndarray, out: np.ndarray, masks: np.ndarray, begin: int, end: int
+    states: States,
+    rows: np.ndarray,
+    players: np.ndarray,
+    counts: np.ndarray,
+    shares: np.ndarray,
+    masks: np.ndarray,
+    begin: int,
+    end: int,
 ) -> None:
-    """What a player of every game sees, and the masks unless `masks` is empty.
-
-    `players` has one entry for all, or one per row; NONE is the decider.
-    """
+    """What a player of every game sees (see `_show`); `players` has one entry for all, or one per row."""
     for k in range(begin, end):
-        s = states[rows[k]]
         player = players[k if players.size > 1 else 0]
-        if player == NONE:
-            player = max(int(s.current_player), 0)
-        observe(s, player, out[k])
-        if masks.size > 0:
-            _write_mask(s, masks[k])
+        _show(states[rows[k]], player, counts, shares, masks, k, begin)
+
+
+@kernel
+def _show(s: Row, player: int, counts: np.ndarray, shares: np.ndarray, masks: np.ndarray, k: int, scratch: int) -> None:
+    """Writes what a player sees (NONE: the decider) and the mask into row `k` of those arrays that are not empty.
+
+    Observations are counts; or shares in [0, 1], unless `shares` is empty, and then row `scratch` of `counts` is only
+    room to work.
+    """
+    if player == NONE:
+        player = max(int(s.current_player), 0)
+    if shares.size > 0:
+        observe(s, player, counts[scratch])
+        for i in range(SIZE):
+            shares[k, i] = np.float32(counts[scratch, i]) * SCALE[i]
+    elif counts.size > 0:
+        observe(s, player, counts[k])
+    if masks.size > 0:
+        _write_mask(s, masks[k])
 
 
 @entry_point
@@ -158,11 +303,18 @@ def write_masks(states: States, rows: np.ndarray, out: np.ndarray, begin: int, e
 
 @kernel
 def _write_mask(s: Row, out: np.ndarray) -> None:
-    out[:] = 0
-    if s.decision != Decision.OVER:
-        first = FIRST[s.decision]
-        for choice in range(FIRST[s.decision + 1] - first):
-            out[first + choice] = (s.legal >> np.uint64(choice)) & _ONE
+    first = FIRST[s.decision]
+    spread_bits(out, 0, _shifted(s.legal, first))
+    spread_bits(out, WORD, _shifted(s.legal, first - WORD))
+    spread_bits(out, COUNT - WORD, _shifted(s.legal, first - (COUNT - WORD)))  # these overlap, and agree
+
+
+@kernel
+def _shifted(bits: np.uint64, by: int) -> np.uint64:
+    """Upwards, or downwards where negative."""
+    if by <= -WORD or by >= WORD:
+        return NOTHING
+    return bits << np.uint64(by) if by >= 0 else bits >> np.uint64(-by)
 
 
 @entry_point
@@ -254,10 +406,15 @@ def _call_every_entry_point() -> None:
     start_games(states, rows, seeds, 0, 1)
     sample_actions(states, rows, actions, 0, 1)
     first_illegal(states, rows, actions, 0, 1)
-    step_games(states, rows, actions, rewards, WIN, 0, 1)
+    counts, masks = aligned_zeros((1, SIZE), np.int8), aligned_zeros((1, COUNT), np.int8)
+    shares = aligned_zeros((1, SIZE), np.float32)
+    step_games(states, rows, actions, False, rewards, WIN, masks[0, :1].copy(), False, counts, shares, masks, 0, 1)
     play_random(states, rows, 1, rows, rewards, WIN, 0, 1)
-    masks = aligned_zeros((1, COUNT), np.int8)
-    write_observations(states, rows, actions * 0, aligned_zeros((1, SIZE), np.int8), masks, 0, 1)
+    write_observations(states, rows, actions * 0, counts, shares, masks, 0, 1)
+    are_seated(states, rows, rows)
+    step_learners(states, rows, actions, rows.copy(), rows.copy(), masks[:, 0] > 1, rewards, WIN, 0, 1)
+    seat_learners(states, rows, rows, rows.copy(), True, rewards, WIN, 0, 1)
+    write_outcomes(states, rows, rows, np.zeros(1), rows.copy(), 0, 1)
     write_masks(states, rows, masks, 0, 1)
     resample_games(states, rows, seeds, 0, 1)
     draw_keys(states, rows, seeds, 0, 1)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env.core._jit import copy_bytes, kernel
+from montecristo_env.core._jit import copy_bytes, kernel, mark_equal_bytes
 from montecristo_env.core.constants import (
     ADVENTURERS,
     BEST_MARKET_VALUE,
@@ -157,7 +157,7 @@ _BOARD_SOURCE, _BOARD_SIZE = _copied(_board)
 _copied(_players)
 _AHEAD = OFFSET["supply"] - _at["supply"]  # from a player field's place here to its place in a row
 _SUPPLY, _MARSEILLE, _ZONES, _CREW = _at["supply"], _at["marseille"], _at["zones"], _at["crew"]
-_LANES_SOURCE = OFFSET["lanes"]
+_LANES_SOURCE, _SLIDE_ROOM = OFFSET["lanes"], LANES * LANE_ROOM
 _LAP_BITS = LAP.bit_length() - 1
 _PLACES, _HANDS, _WILDS = _at["places"], _at["hands"], _at["wilds"]
 
@@ -190,8 +190,7 @@ def _observe_player(s: Row, seat: int, ego: int, out: np.ndarray) -> None:
     _copy_seat(s, seat, ego, out, _PLACES, DUNGEONS * ADVENTURERS)
     _copy_seat(s, seat, ego, out, _HANDS, CARD_TYPES)
     _copy_seat(s, seat, ego, out, _WILDS, 1)
-    for place in range(LANES * LANE_ROOM):
-        out[_MARBLES + ego * LANES * LANE_ROOM + place] = s.bytes[_LANES_SOURCE + place] == seat + 1
+    mark_equal_bytes(out, _MARBLES + ego * _SLIDE_ROOM, s.bytes, _LANES_SOURCE, _SLIDE_ROOM, seat + 1)
 
 
 @kernel

@@ -1,0 +1,137 @@
+"""Stepping, restarting, observing and masking in one pass does what the calls one after the other do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from helpers import share_small_batches
+from montecristo_env import GameBatch, GameRecord, IllegalAction, InvalidArgument, Ruleset, actions, observation
+from montecristo_env.core._jit import INTERPRETED
+from montecristo_env.core.batch import Ending
+
+pytestmark = pytest.mark.engine
+interpreted = pytest.mark.interpreted
+
+GAMES, STEPS = (4, 60) if INTERPRETED else (60, 400)
+PLAYERS = [2, 3, 4, 2] * (GAMES // 4)
+SHORT = Ruleset(target=6, round_limit=4)
+
+
+def buffers(dtype: type = np.int8, games: int = GAMES) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros((games, observation.SIZE), dtype), np.zeros((games, actions.COUNT), np.int8)
+
+
+@interpreted
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
+def test_one_pass_equals_the_calls_one_by_one(monkeypatch: pytest.MonkeyPatch, dtype: type, threads: int) -> None:
+    share_small_batches(monkeypatch, 2)
+    single = GameBatch(GAMES, PLAYERS, seed=0, ruleset=SHORT, threads=threads)
+    fused = GameBatch(GAMES, PLAYERS, seed=0, ruleset=SHORT, threads=threads)
+    single._alone = fused._alone = threads == 1 or INTERPRETED
+    seen, masks = buffers(dtype)
+    endings = set()
+    for _ in range(STEPS):
+        acts = single.sample_actions()
+        assert (fused.sample_actions() == acts).all()
+        single.step(acts)
+        fused.step(acts, restart=True, observations=seen, masks=masks)
+        np.testing.assert_array_equal(fused.rewards, single.rewards)
+        expected = np.where(single.truncated, Ending.CUT_OFF, np.where(single.terminated, Ending.BY_THE_RULES, 0))
+        np.testing.assert_array_equal(fused.endings, expected)
+        np.testing.assert_array_equal(single.endings, expected)
+        endings |= set(expected.tolist())
+        single.reset()
+        assert single.states.tobytes() == fused.states.tobytes()
+        np.testing.assert_array_equal(seen, single.observe(np.zeros_like(seen)))
+        np.testing.assert_array_equal(masks, single.action_mask())
+    assert endings == set(Ending)
+
+
+@interpreted
+def test_float32_observations_are_counts_times_scale() -> None:
+    games = GameBatch(GAMES, PLAYERS, seed=1)
+    games.play_random(40)
+    rows = [1, 3]
+    shares = games.observe(np.zeros((2, observation.SIZE), np.float32), player=1, rows=rows)
+    np.testing.assert_array_equal(shares, games.observe(player=1, rows=rows) * observation.SCALE)
+
+
+def test_without_restart_an_ended_game_stays_and_its_ending_is_told_once() -> None:
+    games = GameBatch(GAMES, PLAYERS, seed=0, ruleset=SHORT)
+    told = np.zeros(GAMES, np.int64)
+    while not games.over.all():
+        games.step(games.sample_actions())
+        told += games.endings > 0
+    games.step(games.sample_actions())
+    assert (told == 1).all() and not games.endings.any()
+    copies = games.copy()
+    games.endings[:] = 1
+    assert not copies.endings.any()
+
+
+def test_only_the_given_rows_are_stepped_observed_and_restarted() -> None:
+    games = GameBatch(GAMES, PLAYERS, seed=0, ruleset=SHORT)
+    other = games.copy()
+    rows = np.arange(0, GAMES, 3)
+    seen, masks = buffers(games=rows.size)
+    for _ in range(STEPS):
+        acts = games.sample_actions(rows=rows)
+        games.step(acts, rows, restart=True, observations=seen, masks=masks)
+    rest = np.setdiff1d(np.arange(GAMES), rows)
+    assert games.states[rest].tobytes() == other.states[rest].tobytes()
+    np.testing.assert_array_equal(seen, games.observe(rows=rows))
+    assert not games.over[rows].any()
+
+
+def test_an_illegal_action_changes_nothing_in_the_arrays_either() -> None:
+    games = GameBatch(GAMES, PLAYERS, seed=0)
+    seen, masks = buffers()
+    acts = games.sample_actions()
+    acts[2] = actions.COUNT
+    before = games.states.tobytes()
+    with pytest.raises(IllegalAction, match="game 2"):
+        games.step(acts, restart=True, observations=seen, masks=masks)
+    assert games.states.tobytes() == before
+    assert not seen.any() and not masks.any()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"observations": np.zeros((GAMES, 3), np.int8)}, "must be an array of int8 of shape"),
+        ({"observations": np.zeros((GAMES, observation.SIZE), np.float64)}, "must be an array of int8"),
+        ({"masks": np.zeros((GAMES, actions.COUNT), bool)}, "must be an array of int8"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(wrong: dict[str, np.ndarray], complaint: str) -> None:
+    games = GameBatch(GAMES, PLAYERS, seed=0)
+    before = games.states.tobytes()
+    with pytest.raises(InvalidArgument, match=complaint):
+        games.step(games.copy().sample_actions(), **wrong)
+    assert games.states.tobytes() == before
+
+
+def test_a_record_ends_where_its_game_is_restarted() -> None:
+    games = GameBatch(2, 2, seed=0, ruleset=SHORT)
+    record = GameRecord.follow(games, 1)
+    for _ in range(STEPS):
+        games.step(games.sample_actions(), restart=True)
+    assert not games.watched
+    *_, last = record.replay()
+    assert last.games.over[0]
+
+
+def test_a_step_of_no_rows_does_nothing() -> None:
+    games = GameBatch(2, 2, seed=0)
+    before = games.states.tobytes()
+    games.step([], rows=[])
+    assert games.states.tobytes() == before
+
+
+def test_a_truth_value_is_no_seat_and_a_batch_has_its_limit() -> None:
+    with pytest.raises(InvalidArgument, match="player must be a seat"):
+        GameBatch(2).observe(player=True)
+    with pytest.raises(InvalidArgument, match="num_games must be a whole number from 1 to"):
+        GameBatch(2**80)
