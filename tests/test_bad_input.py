@@ -373,7 +373,7 @@ def test_bad_buffers_are_refused(
     games: GameBatch, name: str, shape: tuple[int, ...], dtype: Any, call: Callable[[GameBatch, Any], Any]
 ) -> None:
     wanted = re.escape(f"out must be an array of {np.dtype(dtype)} of shape {shape}, but is ")
-    wrong_dtype = np.float32 if dtype is np.int8 else np.int32
+    wrong_dtype = np.float64 if dtype is np.int8 else np.int32
     for out in (
         np.zeros(shape, wrong_dtype),
         np.zeros(shape, np.uint8),

@@ -7,8 +7,10 @@ import pytest
 
 from helpers import share_small_batches
 from montecristo_env import GameBatch, GameRecord, IllegalAction, InvalidArgument, Ruleset, actions, observation
+from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.batch import Ending
+from montecristo_env.learner import LearnerGames
 
 pytestmark = pytest.mark.engine
 interpreted = pytest.mark.interpreted
@@ -46,7 +48,7 @@ def test_one_pass_equals_the_calls_one_by_one(monkeypatch: pytest.MonkeyPatch, d
         assert single.states.tobytes() == fused.states.tobytes()
         np.testing.assert_array_equal(seen, single.observe(np.zeros_like(seen)))
         np.testing.assert_array_equal(masks, single.action_mask())
-    assert endings == set(Ending)
+    assert INTERPRETED or endings == set(Ending)
 
 
 @interpreted
@@ -135,3 +137,42 @@ def test_a_truth_value_is_no_seat_and_a_batch_has_its_limit() -> None:
         GameBatch(2).observe(player=True)
     with pytest.raises(InvalidArgument, match="num_games must be a whole number from 1 to"):
         GameBatch(2**80)
+
+
+class PlainRandom:
+    """Plays as `random` does, but does not say so: the engine cannot play its turns at once."""
+
+    name = "plain"
+
+    def act(self, games: PublicView, rows: np.ndarray) -> np.ndarray:
+        return games.sample_actions(rows)
+
+
+@interpreted
+@pytest.mark.parametrize("num_players", [2, 4])
+def test_learners_and_random_opponents_in_one_pass_play_as_one_by_one(num_players: int) -> None:
+    fast = LearnerGames(GAMES, "random", num_players, ruleset=SHORT)
+    slow = LearnerGames(GAMES, PlainRandom(), num_players, ruleset=SHORT)
+    everyone = np.arange(GAMES)
+    for table in (fast, slow):
+        table.start(everyone, list(range(GAMES)))
+    ended = 0
+    for step in range(STEPS):
+        acts = fast.games.sample_actions()
+        assert (slow.games.sample_actions() == acts).all()
+        if step % 10 == 3:
+            acts[step % GAMES] = actions.COUNT - 1 - acts[step % GAMES]  # mostly illegal
+        for table in (fast, slow):
+            table.step(acts)
+        for name in ("seats", "steps", "illegal", "over", "terminated", "truncated"):
+            np.testing.assert_array_equal(getattr(fast, name), getattr(slow, name), err_msg=name)
+        np.testing.assert_array_equal(fast.rewards(), slow.rewards())
+        np.testing.assert_array_equal(fast.observe(), slow.observe())
+        np.testing.assert_array_equal(fast.masks(), slow.masks())
+        over = np.flatnonzero(fast.over)
+        for values, others in zip(fast.outcome(over).values(), slow.outcome(over).values(), strict=True):
+            np.testing.assert_array_equal(values, others)
+        ended += over.size
+        for table in (fast, slow):
+            table.start(over)
+    assert ended > 0 and fast.games.states.tobytes() == slow.games.states.tobytes()
