@@ -1,17 +1,34 @@
 """What the arena needs besides the environment itself, all from one extra."""
 
 try:
-    import tyro as tyro
-    from matplotlib.figure import Figure as Figure
-    from openskill.models import PlackettLuce as PlackettLuce
-    from rich import box as box
-    from rich.console import Console as Console
-    from rich.progress import BarColumn as BarColumn
-    from rich.progress import MofNCompleteColumn as MofNCompleteColumn
-    from rich.progress import Progress as Progress
-    from rich.progress import TextColumn as TextColumn
-    from rich.progress import TimeElapsedColumn as TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as TimeRemainingColumn
-    from rich.table import Table as Table
+    import tyro
+    from matplotlib.figure import Figure
+    from openskill.models import PlackettLuce
+    from rich import box
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Table as RichTable
 except ImportError as error:
     raise ImportError(f"the arena needs {error.name}: pip install 'montecristo-env[arena]'") from error
+
+__all__ = [
+    "BarColumn",
+    "Console",
+    "Figure",
+    "MofNCompleteColumn",
+    "PlackettLuce",
+    "Progress",
+    "RichTable",
+    "TextColumn",
+    "TimeElapsedColumn",
+    "TimeRemainingColumn",
+    "box",
+    "tyro",
+]
