@@ -40,7 +40,7 @@ from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 
 CHUNK_SECONDS = 3.0  # what is played between two savings takes about so long
 CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before
-CHUNK_GAMES = 16_384  # at most; enough to keep two cores busy, few enough to fit near them
+CHUNK_GAMES = 8192  # at most: two threads' worth
 MOST_DEALS = 10_000_000
 BAD_INPUT, INTERRUPTED = 2, 130  # exit statuses
 _FOLDER_NAME_LENGTH = 60
@@ -56,6 +56,7 @@ def play(
     ruleset: Ruleset | None = None,
     folder: str | Path | None = None,
     records: int = 0,
+    focus: int | None = None,
     progress: bool = True,
 ) -> Report:
     """Lets agents play against each other and reports; see `Run` for the arguments.
@@ -66,7 +67,7 @@ def play(
     report.pair("random", my_agent.name).win_rate
     ```
     """
-    run = Run(agents, players, deals, seed, ruleset=ruleset, folder=folder, records=records)
+    run = Run(agents, players, deals, seed, ruleset=ruleset, folder=folder, records=records, focus=focus)
     run.play(progress)
     return run.report()
 
@@ -83,6 +84,7 @@ class Run:
         ruleset: the settings of the game.
         folder: where to keep what is done; nowhere if None. A folder with another run in it is refused.
         records: of so many deals all games are recorded, in the folder.
+        focus: the number of an agent: then the others meet only this one, and not each other.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Run:
         ruleset: Ruleset | None = None,
         folder: str | Path | None = None,
         records: int = 0,
+        focus: int | None = None,
     ) -> None:
         if isinstance(agents, str) or len(agents) < 2:
             raise InvalidArgument(f"the arena needs two agents or more, but got {agents!r}")
@@ -103,20 +106,25 @@ class Run:
         _check_count("deals", deals, 1, MOST_DEALS)
         _check_count("seed", seed, 0, None)
         _check_count("records", records, 0, deals)
+        if focus is not None:
+            _check_count("focus", focus, 0, len(agents) - 1)
         if records and folder is None:
             raise InvalidArgument("records need a folder")
         made = {agent: make_agent(agent) for agent in agents if isinstance(agent, str)}  # each name once
         objects = [made[agent] if isinstance(agent, str) else make_agent(agent) for agent in agents]
-        self.match = Match(objects, players, deal_seeds(seed, deals), ruleset)
+        self.match = Match(objects, players, deal_seeds(seed, deals), ruleset, focus)
         called = [agent if isinstance(agent, str) else agent.name for agent in agents]
         self.names = _tell_apart(called)
         self.settings: dict[str, Any] = {
-            "agents": [{"name": name, "sha256": model_hash(name)} for name in called],
+            "agents": [
+                {"name": name, "sha256": model_hash(agent)} for name, agent in zip(called, objects, strict=True)
+            ],
             "players": players,
             "deals": deals,
             "seed": seed,
             "ruleset": self.match.ruleset.to_dict(),
             "records": records,
+            "focus": focus,
             "version": montecristo_env.__version__,
         }
         self.settings = json.loads(json.dumps(self.settings))  # as it will be read again
@@ -137,6 +145,8 @@ class Run:
     def play(self, progress: bool = True) -> None:
         """Plays what is left, chunk by chunk. A KeyboardInterrupt loses no more than a chunk."""
         n, size = self.match.players, 1
+        if self.rounds == self.match.rounds:
+            return
         with _progress_bar(progress) as bar:
             task = bar.add_task("playing", total=self.match.rounds * n, completed=self.rounds * n, rate=0.0)
             begun, before = time.perf_counter(), self.rounds
@@ -227,10 +237,10 @@ def _tell_apart(names: Sequence[str]) -> list[str]:
     return distinct
 
 
-def model_hash(name: str) -> str | None:
-    """The SHA-256 of the model file that an agent's name gives behind its colon, None if it gives none."""
-    path = Path(name.partition(":")[2])
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+def model_hash(agent: Agent) -> str | None:
+    """The SHA-256 of the model file that an agent has as its `path`, None if it has none."""
+    path = getattr(agent, "path", None)
+    return None if path is None else hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _next_size(rounds: int, seconds: float, most: int) -> int:
@@ -283,22 +293,22 @@ class Options:
 def main() -> None:
     """Reads the command line, plays, prints the tables and writes the files."""
     options = tyro.cli(Options, prog="python -m montecristo_agents.arena")
+    folder = options.folder or _default_folder(options)
     interrupted = False
     try:
-        run = Run(**asdict(options) | {"folder": options.folder or _default_folder(options)})
-        assert run.folder is not None
+        run = Run(**asdict(options) | {"folder": folder})
         try:
             run.play()
         except KeyboardInterrupt:
             interrupted = True
         if run.deals:
             report = run.report()
-            report.save(run.folder.path)
+            report.save(folder)
             report.print(Console())
-    except (MonteCristoError, OSError) as error:
+            print(f"All of it is in {folder}.")
+    except (MonteCristoError, ImportError, OSError) as error:
         print(f"arena: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
-    print(f"All of it is in {run.folder.path}.")
     if interrupted:
         print(f"Stopped after {run.deals} of {options.deals} deals: the same command goes on.", file=sys.stderr)
         sys.exit(INTERRUPTED)

@@ -29,10 +29,13 @@ class Table(NamedTuple):
     rest: int
 
 
-def schedule(agents: int, players: int) -> list[Table]:
-    """The tables at which so many agents meet. With 2 players it is one and the same table from either side."""
+def schedule(agents: int, players: int, focus: int | None = None) -> list[Table]:
+    """The tables at which so many agents meet; only those of one agent if there is a focus.
+
+    With 2 players a table is one and the same from either side, and is listed once.
+    """
     pairs = itertools.combinations(range(agents), 2) if players == 2 else itertools.permutations(range(agents), 2)
-    return [Table(*pair) for pair in pairs]
+    return [Table(*pair) for pair in pairs if focus is None or focus in pair]
 
 
 def deal_seeds(seed: int, deals: int) -> NDArray[np.uint64]:
@@ -75,16 +78,22 @@ class Match:
         players: how many sit at a table.
         seeds: one for each deal.
         ruleset: see `GameBatch`.
+        focus: the number of an agent: then the others meet only this one, and not each other.
     """
 
     def __init__(
-        self, agents: Sequence[Agent], players: int, seeds: NDArray[np.uint64], ruleset: Ruleset | None = None
+        self,
+        agents: Sequence[Agent],
+        players: int,
+        seeds: NDArray[np.uint64],
+        ruleset: Ruleset | None = None,
+        focus: int | None = None,
     ) -> None:
         self.agents = agents
         self.players = players
         self.seeds = seeds
         self.ruleset = ruleset or Ruleset()
-        self.tables = schedule(len(agents), players)
+        self.tables = schedule(len(agents), players, focus)
         self.rounds = len(seeds) * len(self.tables)
         self._distinct = list({id(agent): agent for agent in agents}.values())
         ids = [id(agent) for agent in self._distinct]

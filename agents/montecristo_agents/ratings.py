@@ -49,17 +49,18 @@ def mean_by_deal(values: NDArray[np.floating]) -> Estimate:
     return Estimate(mean, mean - reach, mean + reach)
 
 
-def rate_by_deal(shares: NDArray[np.floating]) -> Estimate:
+def rate_by_deal(shares: NDArray[np.floating], null_rate: float) -> Estimate:
     """The mean of one share of wins per deal, with Agresti and Coull's interval, its trials being deals.
 
-    Z²/2 imaginary deals that are won outright and as many that are lost join those that were played: without them,
-    few deals, or deals that all went the same way, would seem to leave no doubt.
+    Z² imaginary deals join those that were played: outright wins as often as equals win, the others losses. Without
+    them, few deals, or deals that all went the same way, would seem to leave no doubt.
     """
-    deals, imaginary = len(shares), Z**2
-    weight = deals + imaginary
-    centre = (float(np.sum(shares)) + imaginary / 2) / weight
-    spread = (float(np.sum((shares - centre) ** 2)) + imaginary * (centre**2 + (1 - centre) ** 2) / 2) / weight
-    reach = Z * math.sqrt(spread / weight)
+    imaginary = Z**2
+    weight = len(shares) + imaginary
+    centre = (float(np.sum(shares)) + imaginary * null_rate) / weight
+    squares = float(np.sum((shares - centre) ** 2))
+    squares += imaginary * (null_rate * (1 - centre) ** 2 + (1 - null_rate) * centre**2)
+    reach = Z * math.sqrt(squares) / weight
     mean = float(np.mean(shares))
     return Estimate(mean, max(0.0, min(mean, centre - reach)), min(1.0, max(mean, centre + reach)))
 

@@ -22,11 +22,12 @@ Values: TypeAlias = NDArray[np.float64]
 
 FILES = ("report.json", "agents.csv", "pairs.csv", "ratings.png", "pairs.png")
 _TEXT_WIDTH = 120
+_CONFIDENCE = f"{100 * CONFIDENCE:.0f} %"
 
 
 @dataclass(frozen=True)
 class AgentLine:
-    """How one agent did, alone at tables of each of the others; all others count the same."""
+    """How one agent did, alone at tables of each other agent that it met; all of these count the same."""
 
     agent: str
     win_rate: Estimate
@@ -62,7 +63,7 @@ class Report:
         anchor: the agent whose Elo is 0.
         rated_games: how many games openskill has seen.
         agents: best first.
-        pairs: every agent against every other.
+        pairs: every agent against every other that it met.
     """
 
     settings: dict[str, Any]
@@ -78,9 +79,9 @@ class Report:
         """The line of one agent."""
         return next(line for line in self.agents if line.agent == name)
 
-    def pair(self, name: str, opponent: str) -> PairLine:
-        """The line of one agent against another."""
-        return next(line for line in self.pairs if (line.agent, line.opponent) == (name, opponent))
+    def pair(self, name: str, opponent: str) -> PairLine | None:
+        """The line of one agent against another, None if they did not meet."""
+        return next((line for line in self.pairs if (line.agent, line.opponent) == (name, opponent)), None)
 
     # --- for people
 
@@ -101,9 +102,9 @@ class Report:
         some = "" if self.rated_games == self.games else f" on {self.rated_games:,} of them"
         lines = [
             f"Each agent sits alone at a table of one other agent, in every seat, on the same deals. Equals win "
-            f"{self.null_rate:.1%}. Intervals: {CONFIDENCE:.0%}, by deal.",
-            "Margin: own points minus the mean of the others'. Time: of the clock, many games at once; for a uniformly "
-            "random agent the rules are included.",
+            f"{percent(self.null_rate)} %. Intervals: {_CONFIDENCE}, by deal.",
+            "Margin: own points minus the mean of the others'. Decisions: per game and player. Time: per decision, of "
+            "many games at once (for a uniformly random agent with the rules).",
             f"Elo: Bradley-Terry, {self.anchor} = 0. OpenSkill: Plackett-Luce{some}, mu ± sigma.",
         ]
         swept = [pair for pair in self.pairs if pair.win_rate.value == 1]
@@ -123,8 +124,8 @@ class Report:
             (json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n").encode(),
             _csv(self.agents),
             _csv(self.pairs),
-            _png(draw_ratings(self)),
-            _png(draw_pairs(self)),
+            png(draw_ratings(self)),
+            png(draw_pairs(self)),
         ]
         for name, content in zip(FILES, contents, strict=True):
             write_whole(folder / name, content)
@@ -159,6 +160,10 @@ class _Deals:
     def _by_deal(self, values: NDArray[Any]) -> Values:
         return values[: self.number * len(self.tables)].reshape(self._shape).astype(np.float64)
 
+    def met(self, agent: int) -> list[int]:
+        """Whom an agent met, all others unless there was a focus."""
+        return [other for other in self.agents if {*Table(agent, other)} in map(set, self.tables) and other != agent]
+
     def lone(self, values: Values) -> Values:
         """Those of the lone players, (deals, tables, their seats)."""
         own: Values = values.diagonal(axis1=2, axis2=3)
@@ -173,9 +178,8 @@ class _Deals:
         return means
 
     def against_all(self, values: Values, agent: int) -> Values:
-        """The mean over all others."""
-        others = [self.against(values, agent, other) for other in self.agents if other != agent]
-        means: Values = np.mean(others, axis=0)
+        """The mean over all that the agent met."""
+        means: Values = np.mean([self.against(values, agent, other) for other in self.met(agent)], axis=0)
         return means
 
 
@@ -197,7 +201,7 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
     agents = [
         AgentLine(
             agent=names[agent],
-            win_rate=rate_by_deal(deals.against_all(deals.shares, agent)),
+            win_rate=rate_by_deal(deals.against_all(deals.shares, agent), 1 / n),
             score_margin=mean_by_deal(deals.against_all(deals.margins, agent)),
             mean_rank=mean_by_deal(deals.against_all(deals.ranks, agent)),
             elo=elos[agent],
@@ -212,13 +216,12 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
             agent=names[agent],
             opponent=names[other],
             games=deals.number * n,
-            win_rate=rate_by_deal(deals.against(deals.shares, agent, other)),
+            win_rate=rate_by_deal(deals.against(deals.shares, agent, other), 1 / n),
             score_margin=mean_by_deal(deals.against(deals.margins, agent, other)),
             mean_rank=mean_by_deal(deals.against(deals.ranks, agent, other)),
         )
         for agent in deals.agents
-        for other in deals.agents
-        if agent != other
+        for other in deals.met(agent)
     ]
     return Report(
         settings=settings,
@@ -246,9 +249,9 @@ def _decisions_of_agents(match: Match, results: Results) -> Values:
 def _agents_table(report: Report) -> RichTable:
     title = f"{report.settings['players']} players, {report.deals:,} deals, {report.games:,} games"
     table = RichTable(title=title, box=box.SIMPLE_HEAD, collapse_padding=True)
-    table.add_column("agent", style="bold")
-    for name in ("win rate %", "margin", "rank", "Elo", "OpenSkill", "decisions\nper game", "time per\ndecision"):
-        table.add_column(name, justify="right")
+    table.add_column("\nagent", style="bold", overflow="fold")
+    for name in ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "deci-\nsions", "\ntime"):
+        table.add_column(name, justify="right", no_wrap=True)
     for line in report.agents:
         table.add_row(
             line.agent,
@@ -268,14 +271,16 @@ def _pairs_table(report: Report) -> RichTable:
     table = RichTable(
         title="Win rate % of the row, alone against the column", box=box.SIMPLE_HEAD, collapse_padding=True
     )
-    table.add_column("", style="bold")
+    table.add_column("", style="bold", overflow="fold")
     for name in names:
         table.add_column(name, justify="center")
     for name in names:
-        rates = [None if name == other else report.pair(name, other).win_rate for other in names]
-        cells = ("–" if x is None else _two_lines(_coloured(report, x), _interval(x, percent)) for x in rates)
-        table.add_row(name, *cells)
+        table.add_row(name, *(_cell(report, report.pair(name, other)) for other in names))
     return table
+
+
+def _cell(report: Report, pair: PairLine | None) -> str:
+    return "–" if pair is None else _two_lines(_coloured(report, pair.win_rate), _interval(pair.win_rate, percent))
 
 
 def _two_lines(value: str, doubt: str) -> str:
@@ -303,7 +308,7 @@ def percent(share: float) -> str:
 
 def points(elo: float) -> str:
     """The text of an Elo rating."""
-    return f"{elo:+.0f}"
+    return f"{elo:+.0f}" if round(elo) else "0"
 
 
 def duration(seconds: float) -> str:
@@ -353,7 +358,7 @@ def draw_ratings(report: Report) -> Figure:
     """Elo and win rates with their intervals, best on top."""
     lines = report.agents
     figure = Figure(figsize=(9, 1.7 + _ROW_INCHES * len(lines)), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
+    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
     height = np.arange(len(lines))[::-1]
     _dots(left, [line.elo for line in lines], height, 0.0, points)
     left.set_xlabel(f"Elo ({report.anchor} = 0)")
@@ -379,6 +384,8 @@ def _dots(
             fontsize=8, color=colour,
         )  # fmt: skip
     axes.margins(x=0.12)
+    axes.locator_params(axis="x", nbins=6)
+    axes.xaxis.label.set_color(_INK)
     axes.grid(axis="x", color=_FAINT, alpha=0.25)
     axes.tick_params(length=0, colors=_INK)
     for side in ("top", "right", "left"):
@@ -394,9 +401,9 @@ def draw_pairs(report: Report) -> Figure:
     axes = figure.subplots()
     for row, name in enumerate(names):
         for column, other in enumerate(names):
-            if name == other:
+            if (pair := report.pair(name, other)) is None:
                 continue
-            rate = report.pair(name, other).win_rate
+            rate = pair.win_rate
             rates[row, column] = _side_of_null(rate.value, report.null_rate)
             ink = "white" if abs(rates[row, column]) > 0.65 else _INK
             axes.text(column, row - 0.08, percent(rate.value), ha="center", va="center", color=ink, fontsize=12)
@@ -405,6 +412,9 @@ def draw_pairs(report: Report) -> Figure:
                 color=ink, fontsize=7.5,
             )  # fmt: skip
     axes.imshow(rates, cmap="BrBG", vmin=-1, vmax=1, alpha=0.9)
+    borders = np.arange(len(names) + 1) - 0.5
+    axes.hlines(borders, borders[0], borders[-1], color="white", linewidth=3)
+    axes.vlines(borders, borders[0], borders[-1], color="white", linewidth=3)
     axes.set_xticks(range(len(names)), names, color=_INK, rotation=20 if len(names) > 4 else 0)
     axes.set_yticks(range(len(names)), names, color=_INK)
     axes.xaxis.tick_top()
@@ -423,10 +433,11 @@ def _side_of_null(rate: float, null: float) -> float:
 
 
 def _caption(report: Report) -> str:
-    return f"{report.settings['players']} players, {report.deals:,} deals, {CONFIDENCE:.0%} intervals by deal"
+    return f"{report.settings['players']} players, {report.deals:,} deals, {_CONFIDENCE} intervals by deal"
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure) -> bytes:
+    """The picture as the content of a file."""
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=150)
     return picture.getvalue()
