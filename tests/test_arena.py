@@ -239,6 +239,14 @@ def test_a_stopped_run_reports_the_deals_that_are_complete(tmp_path: Path) -> No
     assert report.deals == 1 and report.games == 6 and report.agents[0].elo.low != report.agents[0].elo.low  # NaN
 
 
+def test_chunks_grow_until_they_take_seconds_and_shrink_when_they_take_longer() -> None:
+    assert arena._next_size(rounds=1, seconds=0.01, most=4096) == 4
+    assert arena._next_size(rounds=1000, seconds=0.5, most=4096) == 4000
+    assert arena._next_size(rounds=4000, seconds=0.5, most=4096) == 4096
+    assert arena._next_size(rounds=16, seconds=12.0, most=4096) == 4
+    assert arena._next_size(rounds=1, seconds=60.0, most=4096) == 1
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -276,8 +284,12 @@ def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_lacks_a_part_is_refused(tmp_path: Path) -> None:
     play(["random", "random"], deals=50, folder=tmp_path, progress=False)
-    sorted((tmp_path / "chunks").iterdir())[1].unlink()
-    with pytest.raises(InvalidArgument, match="is damaged"):
+    chunk = sorted((tmp_path / "chunks").iterdir())[1]
+    chunk.write_bytes(chunk.read_bytes()[:100])
+    with pytest.raises(InvalidArgument, match=f"{chunk.name} is damaged"):
+        Run(["random", "random"], deals=50, folder=tmp_path)
+    chunk.unlink()
+    with pytest.raises(InvalidArgument, match="is damaged: rounds 1 to 5 do not follow"):
         Run(["random", "random"], deals=50, folder=tmp_path)
 
 
@@ -298,8 +310,8 @@ def run_main(monkeypatch: pytest.MonkeyPatch, main: Callable[[], None], *args: s
     [
         (["random", "nobody"], "no agent is called 'nobody'"),
         (["random"], "two agents or more"),
-        (["random", "random", "--players", "5"], "2 to 4 players can play, not 5"),
-        (["random", "random", "--players", "1"], "2 to 4 players can play, not 1"),
+        (["random", "random", "--players", "5"], "players must be a whole number from 2 to 4, but is 5"),
+        (["random", "random", "--players", "1"], "players must be a whole number from 2 to 4, but is 1"),
         (["random", "random", "--deals", "0"], "deals must be a whole number from 1"),
         (["random", "random", "--deals", "-3"], "deals must be a whole number from 1"),
         (["random", "random", "--seed", "-1"], "seed must be a whole number from 0"),
@@ -325,7 +337,7 @@ def test_tables_and_files_agree(
     assert run_main(monkeypatch, arena.main, "random", "random", "random", "--deals", "40", "--players", "3") == 0
     (folder,) = (tmp_path / "runs" / "arena").iterdir()
     shown = capsys.readouterr().out
-    assert "3 players, 40 deals, 720 games" in shown and "random (3)" in shown and "Equals win" in shown
+    assert "3 players, 40 deals, 720 games; equals win 33.3 %" in shown and "random (3)" in shown
 
     report = json.loads((folder / "report.json").read_text())
     assert report["deals"] == 40 and report["null_rate"] == 1 / 3 and report["settings"]["seed"] == 0

@@ -14,6 +14,7 @@ import json
 import re
 import sys
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -35,13 +36,14 @@ from montecristo_agents.extras import (
 )
 from montecristo_agents.matches import Match, Results, deal_seeds
 from montecristo_agents.report import Report, make_report, write_whole
-from montecristo_env import Agent, InvalidArgument, InvalidPlayerCount, MonteCristoError, Ruleset, make_agent
+from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 
 CHUNK_SECONDS = 3.0  # what is played between two savings takes about so long
 CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before
 CHUNK_GAMES = 8192  # at most: two threads' worth
 MOST_DEALS = 10_000_000
+MOST_SEED = 2**64 - 1
 BAD_INPUT, INTERRUPTED = 2, 130  # exit statuses
 _FOLDER_NAME_LENGTH = 60
 _SPEED_PERIOD = 600.0  # seconds over which the time left is reckoned
@@ -101,13 +103,11 @@ class Run:
     ) -> None:
         if isinstance(agents, str) or len(agents) < 2:
             raise InvalidArgument(f"the arena needs two agents or more, but got {agents!r}")
-        if not isinstance(players, int) or not MIN_PLAYERS <= players <= MAX_PLAYERS:
-            raise InvalidPlayerCount(f"{MIN_PLAYERS} to {MAX_PLAYERS} players can play, not {players!r}")
-        _check_count("deals", deals, 1, MOST_DEALS)
-        _check_count("seed", seed, 0, None)
-        _check_count("records", records, 0, deals)
-        if focus is not None:
-            _check_count("focus", focus, 0, len(agents) - 1)
+        players = _whole("players", players, MIN_PLAYERS, MAX_PLAYERS)
+        deals = _whole("deals", deals, 1, MOST_DEALS)
+        seed = _whole("seed", seed, 0, MOST_SEED)
+        records = _whole("records", records, 0, deals)
+        focus = None if focus is None else _whole("focus", focus, 0, len(agents) - 1)
         if records and folder is None:
             raise InvalidArgument("records need a folder")
         made = {agent: make_agent(agent) for agent in agents if isinstance(agent, str)}  # each name once
@@ -207,8 +207,11 @@ class _Folder:
             first, end = map(int, path.stem.split("-"))
             if first != done:
                 raise InvalidArgument(f"{self.chunks} is damaged: rounds {done} to {first} do not follow")
-            with np.load(path) as saved:
-                results.append(Results(**saved))
+            try:
+                with np.load(path) as saved:
+                    results.append(Results(**saved))
+            except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
+                raise InvalidArgument(f"{path} is damaged ({error}): delete it and what follows it") from None
             done = end
         return results
 
@@ -221,10 +224,10 @@ def _refuse_another_run(path: Path, there: dict[str, Any], here: dict[str, Any])
             )
 
 
-def _check_count(name: str, value: Any, lowest: int, highest: int | None) -> None:
-    if type(value) is not int or value < lowest or (highest is not None and value > highest):
-        allowed = f"from {lowest}" + (f" to {highest}" if highest is not None else "")
-        raise InvalidArgument(f"{name} must be a whole number {allowed}, but is {value!r}")
+def _whole(name: str, value: Any, lowest: int, highest: int) -> int:
+    if not isinstance(value, int | np.integer) or not lowest <= value <= highest:
+        raise InvalidArgument(f"{name} must be a whole number from {lowest} to {highest}, but is {value!r}")
+    return int(value)
 
 
 def _tell_apart(names: Sequence[str]) -> list[str]:

@@ -68,7 +68,7 @@ def _page(reports: Sequence[Report], missing: Sequence[str]) -> str:
     ]
     for report in reports:
         parts += _chapter(report)
-    parts += ["## How to read it", "\n".join(f"- {note}" for note in reports[0].notes())]
+    parts += ["## How to read it", "\n".join(f"- {note}" for note in reports[0].explanations())]
     return "\n\n".join(parts) + "\n"
 
 
@@ -98,7 +98,7 @@ def _chapter(report: Report) -> list[str]:
     pairs = [[name, *(_cell(report, name, other) for other in names)] for name in names]
     return [
         f"## {players} players",
-        f"{report.games:,} games. Equals win {percent(report.null_rate)} %.",
+        " ".join([f"{report.games:,} games. Equals win {percent(report.null_rate)} %.", *report.caveats()]),
         _markdown(["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "decisions", "time"], standing),
         f"![Elo and win rates of the agents with {players} players]({_picture(report)})",
         "Win rate % of the row, alone against the column:",

@@ -2,7 +2,8 @@
 
 Every two agents meet at tables of their own. With 2 players there is one such table. With 3 or 4 there are two: one
 player of the first agent against the others of the second, and the reverse. At every table each deal is played
-once with the lone player in every seat, which is every way to seat them. All tables play the same deals.
+once with the lone player in every seat, which is every way to seat them. All tables play the same deals. No table has
+three different agents: every game tells something about one pair, and the lone player's chance among equals is 1/n.
 """
 
 import itertools

@@ -16,7 +16,7 @@ CONFIDENCE = 0.95
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 ELO_PER_FACTOR_10 = 400  # so many points more mean ten times the odds of winning
-PRIOR_GAMES = 1.0  # at every table, shared by all its players: it keeps the rating of who wins everything finite
+IMAGINARY_GAMES = 1.0  # at every table, shared by all its players: they keep the rating of who wins everything finite
 BOOTSTRAPS = 1000
 BOOTSTRAP_BLOCKS = 1000  # more deals than these are drawn in blocks, so that memory stays small
 BOOTSTRAP_SEED = 0
@@ -49,17 +49,16 @@ def mean_by_deal(values: NDArray[np.floating]) -> Estimate:
     return Estimate(mean, mean - reach, mean + reach)
 
 
-def rate_by_deal(shares: NDArray[np.floating], null_rate: float) -> Estimate:
+def rate_by_deal(shares: NDArray[np.floating]) -> Estimate:
     """The mean of one share of wins per deal, with Agresti and Coull's interval, its trials being deals.
 
-    Z² imaginary deals join those that were played: outright wins as often as equals win, the others losses. Without
-    them, few deals, or deals that all went the same way, would seem to leave no doubt.
+    Z² imaginary deals, half of them won outright and half lost, join those that were played. Without them, few deals,
+    or deals that all went the same way, would seem to leave no doubt.
     """
     imaginary = Z**2
     weight = len(shares) + imaginary
-    centre = (float(np.sum(shares)) + imaginary * null_rate) / weight
-    squares = float(np.sum((shares - centre) ** 2))
-    squares += imaginary * (null_rate * (1 - centre) ** 2 + (1 - null_rate) * centre**2)
+    centre = (float(np.sum(shares)) + imaginary / 2) / weight
+    squares = float(np.sum((shares - centre) ** 2)) + imaginary * (centre**2 + (1 - centre) ** 2) / 2
     reach = Z * math.sqrt(squares) / weight
     mean = float(np.mean(shares))
     return Estimate(mean, max(0.0, min(mean, centre - reach)), min(1.0, max(mean, centre + reach)))
@@ -79,14 +78,13 @@ def bradley_terry(
         tables: who sits there.
         players: how many.
 
-    This is a logistic regression, solved by Newton's method, for all leading axes at once.
+    This is a logistic regression, solved by Newton's method, for all leading axes at once. Every side of a table must
+    have won something, or there is no solution.
     """
     agents = 1 + max(max(table) for table in tables)
     sides = np.zeros((len(tables), agents))
     for row, table in zip(sides, tables, strict=True):
         row[table.lone], row[table.rest] = 1, -1
-    wins = wins + PRIOR_GAMES / players
-    games = games + PRIOR_GAMES
     strengths = np.zeros((*np.broadcast_shapes(wins.shape, games.shape)[:-1], agents))
     for _ in range(_NEWTON_STEPS):
         chances = 1 / (1 + (players - 1) * np.exp(-strengths @ sides.T))
@@ -110,19 +108,22 @@ def elo(shares: NDArray[np.floating], tables: Sequence[Table], players: int, anc
         anchor: the agent whose rating is 0.
     """
 
-    def fit(wins: NDArray[Any], deals: NDArray[Any]) -> NDArray[Any]:
-        strengths = bradley_terry(wins, np.broadcast_to(deals[..., None] * players, wins.shape), tables, players)
+    def fit(wins: NDArray[Any], deals: NDArray[Any], imaginary: NDArray[Any]) -> NDArray[Any]:
+        games = deals[..., None] * players + imaginary
+        strengths = bradley_terry(wins + imaginary / players, games, tables, players)
         return ELO_PER_FACTOR_10 / math.log(10) * (strengths - strengths[..., anchor : anchor + 1])
 
     deals = len(shares)
-    best = fit(shares.sum(axis=0), np.array(deals))
+    best = fit(shares.sum(axis=0), np.array(deals), np.full(len(tables), IMAGINARY_GAMES))
     if deals < 2:
         return [Estimate(float(value), math.nan, math.nan) for value in best]
     starts = np.linspace(0, deals, min(deals, BOOTSTRAP_BLOCKS), endpoint=False).astype(np.int64)
     blocks, sizes = np.add.reduceat(shares, starts, axis=0), np.diff(starts, append=deals)
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     drawn = rng.multinomial(len(starts), np.full(len(starts), 1 / len(starts)), size=BOOTSTRAPS)
-    again = fit(drawn @ blocks, drawn @ sizes)
+    # Their weight is drawn too, or the rating of who wins everything, which hangs on them, would seem certain.
+    imaginary = rng.exponential(IMAGINARY_GAMES, (BOOTSTRAPS, len(tables)))
+    again = fit(drawn @ blocks, drawn @ sizes, imaginary)
     low, high = np.quantile(again, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
     return [Estimate(*map(float, bounds)) for bounds in zip(best, low, high, strict=True)]
 

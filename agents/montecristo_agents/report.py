@@ -89,7 +89,7 @@ class Report:
         """Prints the tables."""
         console.print(_agents_table(self))
         console.print(_pairs_table(self))
-        for line in self.notes():
+        for line in self.explanations() + self.caveats():
             console.print(line, style="dim", highlight=False)
 
     def __str__(self) -> str:
@@ -97,18 +97,24 @@ class Report:
         self.print(Console(file=text, width=_TEXT_WIDTH))
         return text.getvalue()
 
-    def notes(self) -> list[str]:
+    def explanations(self) -> list[str]:
         """What a reader must know to understand the numbers."""
-        some = "" if self.rated_games == self.games else f" on {self.rated_games:,} of them"
-        lines = [
-            f"Each agent sits alone at a table of one other agent, in every seat, on the same deals. Equals win "
-            f"{percent(self.null_rate)} %. Intervals: {_CONFIDENCE}, by deal.",
+        games = "all games" if self.rated_games == self.games else f"{self.rated_games:,} games"
+        return [
+            "Each agent sits alone at a table of one other agent, in every seat, on the same deals. "
+            f"Intervals: {_CONFIDENCE}, by deal.",
             "Margin: own points minus the mean of the others'. Decisions: per game and player. Time: per decision, of "
             "many games at once (for a uniformly random agent with the rules).",
-            f"Elo: Bradley-Terry, {self.anchor} = 0. OpenSkill: Plackett-Luce{some}, mu ± sigma.",
+            f"Elo: Bradley-Terry, {self.anchor} = 0. OpenSkill: Plackett-Luce on {games}, mu ± sigma.",
         ]
-        swept = [pair for pair in self.pairs if pair.win_rate.value == 1]
-        lines += [f"{p.agent} won every game against {p.opponent}: Elo only bounds their distance." for p in swept]
+
+    def caveats(self) -> list[str]:
+        """What the numbers cannot tell."""
+        lines = []
+        for line in self.agents:
+            beaten = [pair.opponent for pair in self.pairs if pair.agent == line.agent and pair.win_rate.value == 1]
+            if beaten:
+                lines.append(f"{line.agent} won every game against {', '.join(beaten)}: Elo only bounds the distance.")
         return lines
 
     # --- for programs
@@ -201,7 +207,7 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
     agents = [
         AgentLine(
             agent=names[agent],
-            win_rate=rate_by_deal(deals.against_all(deals.shares, agent), 1 / n),
+            win_rate=rate_by_deal(deals.against_all(deals.shares, agent)),
             score_margin=mean_by_deal(deals.against_all(deals.margins, agent)),
             mean_rank=mean_by_deal(deals.against_all(deals.ranks, agent)),
             elo=elos[agent],
@@ -216,7 +222,7 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
             agent=names[agent],
             opponent=names[other],
             games=deals.number * n,
-            win_rate=rate_by_deal(deals.against(deals.shares, agent, other), 1 / n),
+            win_rate=rate_by_deal(deals.against(deals.shares, agent, other)),
             score_margin=mean_by_deal(deals.against(deals.margins, agent, other)),
             mean_rank=mean_by_deal(deals.against(deals.ranks, agent, other)),
         )
@@ -248,7 +254,9 @@ def _decisions_of_agents(match: Match, results: Results) -> Values:
 
 def _agents_table(report: Report) -> RichTable:
     title = f"{report.settings['players']} players, {report.deals:,} deals, {report.games:,} games"
-    table = RichTable(title=title, box=box.SIMPLE_HEAD, collapse_padding=True)
+    table = RichTable(
+        title=f"{title}; equals win {percent(report.null_rate)} %", box=box.SIMPLE_HEAD, collapse_padding=True
+    )
     table.add_column("\nagent", style="bold", overflow="fold")
     for name in ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "deci-\nsions", "\ntime"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -351,7 +359,8 @@ def _flat(line: dict[str, Any]) -> dict[str, Any]:
 # --- pictures
 
 _INK, _FAINT, _BETTER, _WORSE = "#22303c", "#9aa5ad", "#1b7f79", "#b5482f"
-_ROW_INCHES, _CELL_INCHES = 0.42, 1.05
+_ROW_INCHES, _CELL_INCHES, _LEAST_WIDTH = 0.42, 1.05, 5.5
+_NAME_HALF = 12
 
 
 def draw_ratings(report: Report) -> Figure:
@@ -364,8 +373,9 @@ def draw_ratings(report: Report) -> Figure:
     left.set_xlabel(f"Elo ({report.anchor} = 0)")
     rates = [Estimate(*(100 * x for x in asdict(line.win_rate).values())) for line in lines]
     _dots(right, rates, height, 100 * report.null_rate, "{:.1f}".format)
+    right.set_xlim(-5, 105)
     right.set_xlabel(f"win rate in % (equals: {percent(report.null_rate)})")
-    left.set_yticks(height, [line.agent for line in lines], color=_INK)
+    left.set_yticks(height, [_short(line.agent) for line in lines], color=_INK)
     left.set_ylim(-0.7, len(lines) - 0.3)
     figure.suptitle(_caption(report), color=_INK, fontsize=11)
     return figure
@@ -381,7 +391,7 @@ def _dots(
         axes.plot(estimate.value, y, "o", color=colour, markersize=6)
         axes.annotate(
             form(estimate.value), (estimate.value, y), (0, 7), textcoords="offset points", ha="center", va="bottom",
-            fontsize=8, color=colour,
+            fontsize=8, color=colour, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
     axes.margins(x=0.12)
     axes.locator_params(axis="x", nbins=6)
@@ -396,8 +406,8 @@ def draw_pairs(report: Report) -> Figure:
     """The win rate of every agent alone against every other, as a chequered map; equals are white."""
     names = [line.agent for line in report.agents]
     rates = np.full((len(names), len(names)), np.nan)
-    size = 1.6 + _CELL_INCHES * len(names)
-    figure = Figure(figsize=(size + 0.8, size), layout="constrained")
+    size = _CELL_INCHES * len(names)
+    figure = Figure(figsize=(max(size + 2.6, _LEAST_WIDTH), size + 1.4), layout="constrained")
     axes = figure.subplots()
     for row, name in enumerate(names):
         for column, other in enumerate(names):
@@ -411,20 +421,26 @@ def draw_pairs(report: Report) -> Figure:
                 column, row + 0.22, f"{percent(rate.low)} – {percent(rate.high)}", ha="center", va="center",
                 color=ink, fontsize=7.5,
             )  # fmt: skip
-    axes.imshow(rates, cmap="BrBG", vmin=-1, vmax=1, alpha=0.9)
+    axes.imshow(rates, cmap="BrBG", vmin=-1.2, vmax=1.2)
     borders = np.arange(len(names) + 1) - 0.5
     axes.hlines(borders, borders[0], borders[-1], color="white", linewidth=3)
     axes.vlines(borders, borders[0], borders[-1], color="white", linewidth=3)
-    axes.set_xticks(range(len(names)), names, color=_INK, rotation=20 if len(names) > 4 else 0)
-    axes.set_yticks(range(len(names)), names, color=_INK)
+    labels = [_short(name) for name in names]
+    axes.set_xticks(range(len(names)), labels, color=_INK, rotation=25, ha="left", rotation_mode="anchor")
+    axes.set_yticks(range(len(names)), labels, color=_INK)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
-    axes.set_xlabel(f"win rate of the row in %, alone against the column (equals: {percent(report.null_rate)})")
+    axes.set_xlabel(f"win rate of the row in %,\nalone against the column\n(equals: {percent(report.null_rate)})")
     axes.xaxis.label.set_color(_INK)
     figure.suptitle(_caption(report), color=_INK, fontsize=11)
     return figure
+
+
+def _short(name: str) -> str:
+    """A name that fits into a picture: of a long one, the beginning and the end."""
+    return name if len(name) <= 2 * _NAME_HALF else f"{name[:_NAME_HALF]}…{name[-_NAME_HALF:]}"
 
 
 def _side_of_null(rate: float, null: float) -> float:
