@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -201,6 +201,12 @@ def test_same_seed_same_report_and_another_seed_another() -> None:
 # --- a folder to resume from
 
 
+@pytest.fixture
+def growing_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 1, 4, 16 … rounds, however slow the machine is."""
+    monkeypatch.setattr(arena, "CHUNK_SECONDS", 1e9)
+
+
 class Stopping(Run):
     """Stops with Ctrl-C after some chunks."""
 
@@ -215,6 +221,7 @@ class Stopping(Run):
         self.match.play = interrupted  # type: ignore[method-assign]
 
 
+@pytest.mark.usefixtures("growing_chunks")
 def test_a_run_that_is_stopped_again_and_again_ends_like_any_other(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"agents": ["random", First(), Twin()], "players": 2, "deals": 40, "seed": 3}
     whole = play(**settings, progress=False)
@@ -229,6 +236,7 @@ def test_a_run_that_is_stopped_again_and_again_ends_like_any_other(tmp_path: Pat
     assert without_seconds(play(**settings, folder=tmp_path / "run", progress=False)) == without_seconds(whole)
 
 
+@pytest.mark.usefixtures("growing_chunks")
 def test_a_stopped_run_reports_the_deals_that_are_complete(tmp_path: Path) -> None:
     run = Stopping(["random", First(), Twin()], deals=40, folder=tmp_path / "run")
     run.stop_after(2)
@@ -282,6 +290,7 @@ def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.usefixtures("growing_chunks")
 def test_a_folder_that_lacks_a_part_is_refused(tmp_path: Path) -> None:
     play(["random", "random"], deals=50, folder=tmp_path, progress=False)
     chunk = sorted((tmp_path / "chunks").iterdir())[1]
@@ -362,20 +371,19 @@ def test_tables_and_files_agree(
 
 
 def test_records_on_request_replay_and_tell_who_sat_where(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"agents": ["random", First()], "players": 3, "deals": 4}
-    run = Run(**settings, folder=tmp_path, records=2)
+    settings: dict[str, Any] = {"agents": ["random", First()], "players": 3, "deals": 3}
+    run = Run(**settings, folder=tmp_path, records=1)
     run.play(progress=False)
     files = sorted((tmp_path / "records").iterdir())
-    assert len(files) == 2 * 2 * 3
+    assert len(files) == 2 * 3
     results = Results.join(run.results)
-    for deal in range(2):
-        for table, (lone, rest) in enumerate(run.match.tables):
-            for seat in range(3):
-                record = GameRecord.load(tmp_path / "records" / f"deal{deal}-table{table}-seat{seat}.json")
-                assert record.players == [run.names[lone if place == seat else rest] for place in range(3)]
-                assert record.seed == run.match.seeds[deal]
-                assert record.result is not None
-                assert record.result["scores"] == results.scores[deal * 2 + table, seat].tolist()
+    for table, (lone, rest) in enumerate(run.match.tables):
+        for seat in range(3):
+            record = GameRecord.load(tmp_path / "records" / f"deal0-table{table}-seat{seat}.json")
+            assert record.players == [run.names[lone if place == seat else rest] for place in range(3)]
+            assert record.seed == run.match.seeds[0]
+            assert record.result is not None
+            assert record.result["scores"] == results.scores[table, seat].tolist()
     unrecorded = Run(**settings)
     unrecorded.play(progress=False)
     assert without_seconds(run.report()) == without_seconds(unrecorded.report()) | {"settings": run.settings}
@@ -564,6 +572,17 @@ def test_benchmark_leaves_out_with_a_warning_who_is_not_installed() -> None:
     assert {line.agent for line in report.agents} == {"first", "random"}
 
 
+@pytest.fixture
+def one_torch_thread() -> Iterator[None]:
+    """Networks as small as these only wait for each other's threads."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_torch_thread")
 def test_benchmark_takes_models_of_stable_baselines3_with_and_without_masks() -> None:
     sb3 = pytest.importorskip("stable_baselines3")
     contrib = pytest.importorskip("sb3_contrib")
@@ -571,7 +590,7 @@ def test_benchmark_takes_models_of_stable_baselines3_with_and_without_masks() ->
 
     env = MonteCristoVecEnv(2)
     maskable = contrib.MaskablePPO("MlpPolicy", env, n_steps=2, batch_size=4, seed=0, device="cpu")
-    report = benchmark(maskable, deals=5, against=["random"], progress=False)
+    report = benchmark(maskable, deals=2, against=["random"], progress=False)
     assert report.agent("MaskablePPO").decisions_per_game > 20
 
     counts = contrib.MaskablePPO(
@@ -587,7 +606,7 @@ def test_benchmark_takes_models_of_stable_baselines3_with_and_without_masks() ->
 
     unmasked = sb3.PPO("MlpPolicy", env, n_steps=2, batch_size=4, seed=0, device="cpu")
     with pytest.warns(UserWarning, match="of the decisions of PPO were illegal and replaced by random ones"):
-        report = benchmark(unmasked, deals=5, against=["random"], progress=False)
+        report = benchmark(unmasked, deals=2, against=["random"], progress=False)
     assert report.agent("PPO").decisions_per_game > 20
 
 
