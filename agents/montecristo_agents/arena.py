@@ -39,7 +39,7 @@ from montecristo_agents.report import Report, make_report, write_whole
 from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 
-CHUNK_SECONDS = 3.0  # what is played between two savings takes about so long
+CHUNK_SECONDS = 5.0  # what is played between two savings takes about so long
 CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before
 CHUNK_GAMES = 8192  # at most: two threads' worth
 MOST_DEALS = 10_000_000
