@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, D, F, Table
 from montecristo_agents import policy
-from montecristo_agents.policy import InvalidModel, Network, checksum, layout_hash
-from montecristo_env import GameBatch, InvalidArgument, actions, observation
+from montecristo_agents.policy import InvalidModel, Network, PolicyAgent, checksum, layout_hash
+from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView, actions, make_agent, observation
 from shell_helpers import run_python
 
 HIDDEN = (24, 16, 16)
@@ -336,3 +338,186 @@ def test_a_save_replaces_an_older_file(path: Path) -> None:
     other.save(path)
     seen = positions().observe()
     np.testing.assert_array_equal(Network.load(path).evaluate(seen)[0], other.evaluate(seen)[0])
+
+
+# --- Play ------------------------------------------------------------------------------------------------------------
+
+
+def network_that_likes(move: str, logit: float) -> Network:
+    """A network that gives every position the value 0 and every action but one the logit 0."""
+    tensors = {name: np.zeros_like(tensor) for name, tensor in random_tensors().items()}
+    tensors["policy.bias"][CODE[move]] = logit
+    return Network(HIDDEN, tensors)
+
+
+def play(agent: PolicyAgent, games: GameBatch, decisions: int) -> None:
+    for _ in range(decisions):
+        rows = np.flatnonzero(~games.over)
+        if rows.size:
+            games.step(agent.act(PublicView(games), rows), rows)
+
+
+def last_chance() -> Table:
+    """Red, 38 points, can take a treasure worth 9 in the last dungeon: he wins at once, if he takes it."""
+    table = Table(2)
+    table.lanes([1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0])
+    table.market(RUBY, GOLD, SAPPHIRE, EMERALD, DIAMOND)
+    table.put(F, (RUBY, 3), (GOLD, 1), (GOLD, 1))
+    table.enter(F, 0)
+    table.give(0, (RUBY, 3))
+    table.row["score"][:2] = 38, 39
+    table.draw_tokens_next((SAPPHIRE, 1), (SAPPHIRE, 1), (SAPPHIRE, 2))
+    table.begin(Lane.CHEST)
+    table.play("put F", "put A", "put B")
+    assert table.legal == ["stop taking", "take R3"]
+    return table
+
+
+def test_plays_the_best_legal_action() -> None:
+    games = positions()
+    network = Network(HIDDEN, random_tensors())
+    rows = np.arange(1, len(games), 3)
+    acts = PolicyAgent(network).act(PublicView(games), rows)
+    logits, _ = network.evaluate(games.observe(rows=rows))
+    for row, act, of_row in zip(rows, acts, logits, strict=True):
+        legal = [actions.encode(action) for action in games.legal_actions(int(row))]
+        assert act in legal and of_row[act] == of_row[legal].max()
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_draws_from_the_softmax_at_its_temperature(temperature: float) -> None:
+    draws = 20_000
+    games = positions(8)
+    rearranging = int(np.argmax(games.action_mask().sum(axis=1)))
+    games = games[np.full(draws, rearranging)]
+    games.states["play_key"] = np.random.default_rng(0).integers(2**63, size=draws, dtype=np.uint64)
+    network = Network(HIDDEN, random_tensors())
+    drawn = PolicyAgent(network, temperature).act(PublicView(games), np.arange(draws))
+
+    legal = np.flatnonzero(games.action_mask(rows=0)[0])
+    assert legal.size > 4
+    weights = np.exp(network.evaluate(games.observe(rows=0))[0][0, legal].astype(np.float64) / temperature)
+    counts = np.bincount(drawn, minlength=actions.COUNT)[legal]
+    assert counts.sum() == draws
+    assert scipy.stats.chisquare(counts, draws * weights / weights.sum()).pvalue > 1e-3
+
+
+def test_looking_ahead_finds_the_winning_move() -> None:
+    games = last_chance().games
+    cautious = network_that_likes("stop taking", 5.0)
+    rows = np.arange(1)
+    assert PolicyAgent(cautious).act(PublicView(games), rows)[0] == CODE["stop taking"]
+    assert PolicyAgent(cautious, lookahead=2).act(PublicView(games), rows)[0] == CODE["take R3"]
+
+
+def test_looking_ahead_values_what_follows_from_the_seat_of_the_player() -> None:
+    table = Table(3)
+    table.lanes([1, 2, 0], [0, 1, 2], [0, 1, 2], [1, 0, 2])
+    table.adventurers(0, 1)
+    table.begin(Lane.ADVENTURERS)  # red has one adventurer, so after placing him others are asked
+    tensors = {name: np.zeros_like(tensor) for name, tensor in random_tensors().items()}
+    own_crew = observation.FIELDS["crew"].slice.start
+    for layer in range(len(HIDDEN)):
+        tensors[f"trunk.{layer}.weight"][0, own_crew + D if layer == 0 else 0] = 1.0
+    tensors["value.weight"][0, 0] = 1.0  # the value is the number of one's own adventurers in D
+    agent = PolicyAgent(Network(HIDDEN, tensors), lookahead=1)
+    assert agent.act(PublicView(table.games), np.arange(1))[0] == CODE["enter D"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"temperature": 1.0}, {"lookahead": 2}, {"temperature": 0.1, "lookahead": 1}])
+def test_same_seeds_give_same_play_whatever_else_is_in_the_batch(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy, "ROWS_AT_ONCE", 8)
+    agent = PolicyAgent(Network(HIDDEN, random_tensors()), **settings)
+    games = positions(20)
+    some = np.array([3, 4, 11, 17])
+    few = games[some]
+    play(agent, games, 60)
+    play(agent, few, 60)
+    assert few.states.tobytes() == games.states[some].tobytes()
+
+
+@pytest.mark.parametrize("lookahead", [0, 2])
+def test_what_is_hidden_does_not_change_play(lookahead: int) -> None:
+    games = positions()
+    other = games.resample_hidden(np.random.default_rng(5))
+    other.states["play_key"] = games.states["play_key"]
+    agent = PolicyAgent(Network(HIDDEN, random_tensors()), lookahead=lookahead)
+    rows = np.arange(len(games))
+    np.testing.assert_array_equal(agent.act(PublicView(games), rows), agent.act(PublicView(other), rows))
+
+
+def test_plays_whole_games_of_all_sizes() -> None:
+    games = positions(30, decisions=0)
+    play(PolicyAgent(Network(HIDDEN, random_tensors()), temperature=1.0), games, 3000)
+    assert games.over.all()
+
+
+# --- By name ---------------------------------------------------------------------------------------------------------
+
+
+def test_is_made_by_name_with_settings(path: Path) -> None:
+    agent = make_agent(f"policy:{path}:temperature=0.5:lookahead=3")
+    assert isinstance(agent, PolicyAgent)
+    assert (agent.temperature, agent.lookahead, agent.path) == (0.5, 3, path)
+    assert agent.name == "policy:net:temperature=0.5:lookahead=3"
+    assert make_agent(f"policy:{path}").name == "policy:net"
+    assert PolicyAgent(path).path == path
+
+
+def test_a_path_may_have_colons_of_its_own(path: Path) -> None:
+    odd = path.parent / "drive:letter=c" / "net:1.safetensors"
+    odd.parent.mkdir()
+    path.rename(odd)
+    assert PolicyAgent(str(odd)).path == odd
+    agent = PolicyAgent(f"{odd}:temperature=2")
+    assert (agent.path, agent.temperature) == (odd, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (":temperature=hot", "temperature must be a number from 0, but is 'hot'"),
+        (":temperature=nan", "temperature must be a number from 0, but is 'nan'"),
+        (":temperature=-1", "temperature must be a number from 0, but is '-1'"),
+        (":lookahead=1.5", "lookahead must be a whole number from 0, but is '1.5'"),
+        (":speed=3", "'speed=3' is no setting of a network player: these are temperature=NUMBER and lookahead=NUMBER"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(path: Path, settings: str, complaint: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        make_agent(f"policy:{path}{settings}")
+    assert complaint in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["policy", "policy:"])
+def test_a_path_is_asked_for(name: str) -> None:
+    with pytest.raises(InvalidArgument, match="policy:PATH"):
+        make_agent(name)
+
+
+def test_the_packaged_network_plays_if_there_is_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "files", lambda _: path.parent)
+    with pytest.raises(InvalidModel, match="brings no network along: train one and play it as policy:PATH"):
+        policy.ppo()
+    (path.parent / "models").mkdir()
+    path.rename(path.parent / "models" / "ppo.safetensors")
+    assert policy.ppo().name == "ppo"
+    agent = policy.ppo("lookahead=2:temperature=1")
+    assert (agent.name, agent.temperature, agent.lookahead) == ("ppo:temperature=1:lookahead=2", 1.0, 2)
+    with pytest.raises(InvalidArgument, match="'fast' is no setting of a network player"):
+        policy.ppo("fast")
+
+
+def test_plays_without_torch(path: Path) -> None:
+    done = run_python(
+        "import sys\n"
+        "import numpy as np\n"
+        "from montecristo_env import GameBatch, PublicView, make_agent\n"
+        f"agent = make_agent('policy:{path}:temperature=1:lookahead=1')\n"
+        "games = GameBatch(4, 3, seed=0)\n"
+        "games.step(agent.act(PublicView(games), np.arange(4)))\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    assert done.returncode == 0, done.stderr

@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import math
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.resources import as_file, files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -16,18 +19,23 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 from montecristo_env import actions, observation
+from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import Library, kernel
+from montecristo_env.core.chance import stream
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.threads import ALL_CORES, share
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 FORMAT = "1"
 """The version of the files that this module writes and reads."""
 
 ACTIVATIONS = ("relu", "tanh")
 VALUE = 1  # outputs of the value head
+VALUE_WEIGHT = 10.0  # what looking ahead adds to a logit, for each unit of reward
 ROWS_PER_THREAD = 64  # a row takes about 10 µs
+ROWS_AT_ONCE = 1024  # when looking ahead, so that the clones of all legal actions do not fill the memory
 _STORED = {"F16", "F32"}  # what a file may hold, as safetensors calls it
 _HEADER = ("format", "layout", "hidden", "activation", "residual", "training", "checksum")
 
@@ -107,7 +115,7 @@ class Network:
             threads=ALL_CORES,
             least=ROWS_PER_THREAD,
         )
-        return out[:, : actions.COUNT], out[:, actions.COUNT]
+        return out[:, : actions.COUNT].copy(), out[:, actions.COUNT].copy()
 
     def save(self, path: str | Path, dtype: DTypeLike = np.float32) -> None:
         """Writes a safetensors file: all of it or, if something fails, nothing.
@@ -145,6 +153,106 @@ class Network:
             )
         except InvalidModel as problem:
             raise InvalidModel(f"model {path}: {problem}") from None
+
+
+class PolicyAgent:
+    """Plays what a network says: `policy:PATH`, with settings behind it `policy:PATH:temperature=0.5:lookahead=4`.
+
+    It plays the action with the highest logit; with a temperature it draws from softmax(logits / temperature), from the
+    random stream of each game. Looking ahead it tries every legal action in so many clones with redrawn hidden parts,
+    and adds to its logit `VALUE_WEIGHT` times the mean value that the network gives the player's own view of what
+    follows, or the reward where the game is over. That needs a value head trained on views of players who are
+    not on turn, too, for the reward of these games.
+
+    Args:
+        settings: the path of a model file with or without settings behind it, or a network.
+        temperature: 0 plays the best action, 1 as often as the network says.
+        lookahead: clones for each action; 0 does not look ahead.
+    """
+
+    def __init__(self, settings: str | Path | Network = "", temperature: float = 0.0, lookahead: int = 0) -> None:
+        options: dict[str, str] = {}
+        if isinstance(settings, str):
+            settings, options = _split(settings)
+        if settings == "":
+            raise InvalidArgument("policy needs the path of a model file: policy:PATH")
+        self.path = None if isinstance(settings, Network) else Path(settings)
+        """The model file, if the network comes from one."""
+        self.temperature = _number("temperature", options.get("temperature", temperature), float)
+        self.lookahead = _number("lookahead", options.get("lookahead", lookahead), int)
+        self.network = settings if isinstance(settings, Network) else Network.load(settings)
+        self.name = self._name("policy" if self.path is None else f"policy:{self.path.stem}")
+
+    def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One legal action per row."""
+        masks = np.empty((rows.size, actions.COUNT), np.int8)
+        logits, _ = self.network.evaluate(games.observe(rows=rows, masks=masks))
+        scores = logits.astype(np.float64)
+        if self.lookahead:
+            for begin in range(0, rows.size, ROWS_AT_ONCE):
+                part = slice(begin, begin + ROWS_AT_ONCE)
+                scores[part] += VALUE_WEIGHT * self._values_ahead(games, rows[part], masks[part])
+        if self.temperature:
+            noise = np.empty(scores.shape)
+            draw_noise(games.random_keys(rows), noise, 0, rows.size)
+            scores += self.temperature * noise
+        best: NDArray[np.int64] = np.where(masks, scores, -np.inf).argmax(axis=1)
+        return best
+
+    def _values_ahead(self, games: PublicView, rows: NDArray[np.int64], masks: NDArray[np.int8]) -> NDArray[np.float64]:
+        """The mean value of every legal action for the player on turn, 0 for others, (K, actions.COUNT)."""
+        values = np.zeros(masks.shape)
+        places, codes = np.nonzero(masks)
+        seats = games.current_player[rows][places].astype(np.int64)
+        for _ in range(self.lookahead):
+            after = games.resample_hidden(games.random_keys(rows), rows)[places]
+            after.step(codes)
+            _, expected = self.network.evaluate(after.observe(player=seats))
+            rewards = np.take_along_axis(after.rewards, seats[:, None], axis=1)[:, 0]
+            values[places, codes] += np.where(after.over, rewards, expected)
+        return values / self.lookahead
+
+    def _name(self, model: str) -> str:
+        temperature = f":temperature={self.temperature:g}" if self.temperature else ""
+        return model + temperature + (f":lookahead={self.lookahead}" if self.lookahead else "")
+
+
+def ppo(settings: str = "") -> PolicyAgent:
+    """The network that this package brings along, trained by PPO: `ppo`, `ppo:temperature=0.5`, `ppo:lookahead=4`."""
+    if settings and _split(f":{settings}")[0]:
+        raise InvalidArgument(f"{settings!r} is no setting of a network player: these are {_OPTIONS}")
+    with as_file(files("montecristo_agents") / "models" / "ppo.safetensors") as path:
+        if not path.is_file():
+            raise InvalidModel("this installation brings no network along: train one and play it as policy:PATH")
+        agent = PolicyAgent(f"{path}:{settings}" if settings else path)
+    agent.name = agent._name("ppo")
+    return agent
+
+
+_OPTIONS = "temperature=NUMBER and lookahead=NUMBER"
+
+
+def _split(settings: str) -> tuple[str, dict[str, str]]:
+    """A path and the settings behind it; a path may have colons of its own."""
+    path, options = settings, {}
+    while found := re.fullmatch(r"(.*):([a-z]+)=([^:/\\]*)", path, re.DOTALL):
+        path, option, value = found.groups()
+        if option not in ("temperature", "lookahead"):
+            raise InvalidArgument(f"'{option}={value}' is no setting of a network player: these are {_OPTIONS}")
+        options[option] = value
+    return path, options
+
+
+def _number(name: str, value: str | float, kind: type[N]) -> N:
+    """A setting that is a number from 0."""
+    try:
+        number = kind(str(value))
+        if number >= 0 and math.isfinite(number):
+            return number
+    except ValueError:
+        pass
+    whole = "a whole number" if kind is int else "a number"
+    raise InvalidArgument(f"{name} must be {whole} from 0, but is {value!r}")
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -269,6 +377,8 @@ def _pack(
 
 START, INPUTS, OUTPUTS, RESIDUAL = range(4)  # of a layer
 _ZERO = np.float32(0)
+_SPARE_BITS = np.uint64(12)  # 52 bits and a half are exact in a float, and never 0 or 1
+_STEPS = 2.0**52
 _library = Library("the network player", __file__)
 
 
@@ -335,7 +445,17 @@ def _activate(out: np.ndarray, inputs: np.ndarray, tanh: bool, residual: bool) -
             out[j] += inputs[j]
 
 
+@_library.entry_point
+def draw_noise(keys: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """Gumbel noise for every action of every row: the highest of logits with noise is a draw from their softmax."""
+    for k in range(begin, end):
+        for action in range(out.shape[1]):
+            uniform = (float(stream(keys[k], action) >> _SPARE_BITS) + 0.5) / _STEPS
+            out[k, action] = -np.log(-np.log(uniform))
+
+
 def _call_every_entry_point() -> None:
     layers = np.array([(0, 1, 1, 0), (2, 1, 1, 0)])
     weights, out = np.zeros(4, np.float32), np.zeros((1, 1), np.float32)
     evaluate_rows(np.zeros((1, 1), np.int8), weights, layers, False, out, 0, 1)
+    draw_noise(np.zeros(1, np.uint64), np.zeros((1, 1)), 0, 1)
