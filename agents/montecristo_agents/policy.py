@@ -234,12 +234,13 @@ _OPTIONS = "temperature=NUMBER and lookahead=NUMBER"
 
 def _split(settings: str) -> tuple[str, dict[str, str]]:
     """A path and the settings behind it; a path may have colons of its own."""
-    path, options = settings, {}
+    path = settings
+    options: dict[str, str] = {}
     while found := re.fullmatch(r"(.*):([a-z]+)=([^:/\\]*)", path, re.DOTALL):
         path, option, value = found.groups()
         if option not in ("temperature", "lookahead"):
             raise InvalidArgument(f"'{option}={value}' is no setting of a network player: these are {_OPTIONS}")
-        options[option] = value
+        options.setdefault(option, value)  # the last one given counts
     return path, options
 
 
