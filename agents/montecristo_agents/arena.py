@@ -1,0 +1,329 @@
+"""The arena: agents play duplicate deals against each other, and a report says who is how good.
+
+```sh
+python -m montecristo_agents.arena random greedy mcts:200 --players 2 --deals 500
+```
+
+Every two agents meet on the same deals, in every seat (see `montecristo_agents.matches`). What is done is kept in a
+folder: after Ctrl-C or a crash the same command goes on where it stopped. Same seed, same games, whatever happened.
+"""
+
+import hashlib
+import io
+import json
+import re
+import sys
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import montecristo_env
+from montecristo_agents.extras import (
+    BarColumn,
+    Console,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    tyro,
+)
+from montecristo_agents.matches import Match, Results, deal_seeds
+from montecristo_agents.report import Report, make_report, write_whole
+from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
+
+CHUNK_SECONDS = 5.0  # what is played between two savings takes about so long
+CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before
+CHUNK_GAMES = 8192  # at most: two threads' worth
+MOST_DEALS = 10_000_000
+MOST_SEED = 2**64 - 1
+BAD_INPUT, INTERRUPTED = 2, 130  # exit statuses
+_FOLDER_NAME_LENGTH = 60
+_SPEED_PERIOD = 600.0  # seconds over which the time left is reckoned
+
+
+def play(
+    agents: Sequence[str | Agent],
+    players: int = 2,
+    deals: int = 500,
+    seed: int = 0,
+    *,
+    ruleset: Ruleset | None = None,
+    folder: str | Path | None = None,
+    records: int = 0,
+    focus: int | None = None,
+    progress: bool = True,
+) -> Report:
+    """Lets agents play against each other and reports; see `Run` for the arguments.
+
+    ```python
+    report = play(["random", my_agent], players=3, deals=100)
+    print(report)
+    report.pair("random", my_agent.name).win_rate
+    ```
+    """
+    run = Run(agents, players, deals, seed, ruleset=ruleset, folder=folder, records=records, focus=focus)
+    run.play(progress)
+    return run.report()
+
+
+class Run:
+    """An arena run, which can be stopped at any time and resumed from its folder.
+
+    Args:
+        agents: names or agents, two or more. The same twice is a mirror match. An agent object is known by its name
+            alone: to resume with another one of the same name is a mistake that nobody notices.
+        players: 2, 3 or 4 at a table.
+        deals: how many deals every table plays.
+        seed: same seed, same deals.
+        ruleset: the settings of the game.
+        folder: where to keep what is done; nowhere if None. A folder with another run in it is refused.
+        records: of so many deals all games are recorded, in the folder.
+        focus: the number of an agent: then the others meet only this one, and not each other.
+    """
+
+    def __init__(
+        self,
+        agents: Sequence[str | Agent],
+        players: int = 2,
+        deals: int = 500,
+        seed: int = 0,
+        *,
+        ruleset: Ruleset | None = None,
+        folder: str | Path | None = None,
+        records: int = 0,
+        focus: int | None = None,
+    ) -> None:
+        if isinstance(agents, str) or len(agents) < 2:
+            raise InvalidArgument(f"the arena needs two agents or more, but got {agents!r}")
+        players = _whole("players", players, MIN_PLAYERS, MAX_PLAYERS)
+        deals = _whole("deals", deals, 1, MOST_DEALS)
+        seed = _whole("seed", seed, 0, MOST_SEED)
+        records = _whole("records", records, 0, deals)
+        focus = None if focus is None else _whole("focus", focus, 0, len(agents) - 1)
+        if records and folder is None:
+            raise InvalidArgument("records need a folder")
+        made = {agent: make_agent(agent) for agent in agents if isinstance(agent, str)}  # each name once
+        objects = [made[agent] if isinstance(agent, str) else make_agent(agent) for agent in agents]
+        self.match = Match(objects, players, deal_seeds(seed, deals), ruleset, focus)
+        called = [agent if isinstance(agent, str) else agent.name for agent in agents]
+        self.names = _tell_apart(called)
+        self.settings: dict[str, Any] = {
+            "agents": [
+                {"name": name, "sha256": model_hash(agent)} for name, agent in zip(called, objects, strict=True)
+            ],
+            "players": players,
+            "deals": deals,
+            "seed": seed,
+            "ruleset": self.match.ruleset.to_dict(),
+            "records": records,
+            "focus": focus,
+            "version": montecristo_env.__version__,
+        }
+        self.settings = json.loads(json.dumps(self.settings))  # as it will be read again
+        self.recorded_rounds = records * len(self.match.tables)
+        self.folder = None if folder is None else _Folder(Path(folder), self.settings)
+        self.results: list[Results] = [] if self.folder is None else self.folder.load()
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds are done."""
+        return sum(len(part) for part in self.results)
+
+    @property
+    def deals(self) -> int:
+        """How many deals are done at all tables."""
+        return self.rounds // len(self.match.tables)
+
+    def play(self, progress: bool = True) -> None:
+        """Plays what is left, chunk by chunk. A KeyboardInterrupt loses no more than a chunk."""
+        n, size = self.match.players, 1
+        if self.rounds == self.match.rounds:
+            return
+        with _progress_bar(progress) as bar:
+            task = bar.add_task("playing", total=self.match.rounds * n, completed=self.rounds * n, rate=0.0)
+            begun, before = time.perf_counter(), self.rounds
+            while (first := self.rounds) < self.match.rounds:
+                recorded = first < self.recorded_rounds
+                end = min(first + size, self.recorded_rounds if recorded else self.match.rounds)
+                start = time.perf_counter()
+                results, records = self.match.play(first, end, self.names if recorded else None)
+                if self.folder is not None:
+                    for place, record in enumerate(records):
+                        deal, table = divmod(first + place // n, len(self.match.tables))
+                        record.save(self.folder.records / f"deal{deal}-table{table}-seat{place % n}.json")
+                    self.folder.save(first, results)
+                self.results.append(results)
+                now = time.perf_counter()
+                size = _next_size(end - first, now - start, CHUNK_GAMES // n)
+                bar.update(task, completed=end * n, rate=(end - before) * n / (now - begun))
+
+    def report(self) -> Report:
+        """What the deals that are done have shown."""
+        if self.deals == 0:
+            raise InvalidArgument("no deal has been played at all tables yet, so there is nothing to report")
+        return make_report(self.settings, self.names, self.match, Results.join(self.results))
+
+
+class _Folder:
+    """Where a run is kept: its settings, and the results of each chunk of rounds."""
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self.path = path
+        self.chunks, self.records = path / "chunks", path / "records"
+        known = path / "settings.json"
+        try:
+            if known.exists():
+                _refuse_another_run(path, json.loads(known.read_text(encoding="utf-8")), settings)
+            elif path.exists() and any(path.iterdir()):
+                raise InvalidArgument(f"{path} is neither empty nor the folder of an arena run")
+            self.chunks.mkdir(parents=True, exist_ok=True)
+            if settings["records"]:
+                self.records.mkdir(exist_ok=True)
+            write_whole(known, (json.dumps(settings, indent=2) + "\n").encode())
+        except OSError as error:
+            raise InvalidArgument(f"cannot write to {path}: {error.strerror}") from None
+        except json.JSONDecodeError as error:
+            raise InvalidArgument(f"{known} is damaged: {error}") from None
+
+    def save(self, first: int, results: Results) -> None:
+        """Keeps the results of the rounds from `first`."""
+        content = io.BytesIO()
+        np.savez(content, **vars(results))
+        write_whole(self.chunks / f"{first:010}-{first + len(results):010}.npz", content.getvalue())
+
+    def load(self) -> list[Results]:
+        """The results of all rounds that are done."""
+        results: list[Results] = []
+        done = 0
+        for path in sorted(self.chunks.glob("*.npz")):
+            first, end = map(int, path.stem.split("-"))
+            if first != done:
+                raise InvalidArgument(f"{self.chunks} is damaged: rounds {done} to {first} do not follow")
+            try:
+                with np.load(path) as saved:
+                    results.append(Results(**saved))
+            except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
+                raise InvalidArgument(f"{path} is damaged ({error}): delete it and what follows it") from None
+            done = end
+        return results
+
+
+def _refuse_another_run(path: Path, there: dict[str, Any], here: dict[str, Any]) -> None:
+    for name, value in here.items():
+        if there.get(name) != value:
+            raise InvalidArgument(
+                f"{path} holds another run: its {name} is {json.dumps(there.get(name))}, not {json.dumps(value)}"
+            )
+
+
+def _whole(name: str, value: Any, lowest: int, highest: int) -> int:
+    if not isinstance(value, int | np.integer) or not lowest <= value <= highest:
+        raise InvalidArgument(f"{name} must be a whole number from {lowest} to {highest}, but is {value!r}")
+    return int(value)
+
+
+def _tell_apart(names: Sequence[str]) -> list[str]:
+    """The names, those that come again with a number behind."""
+    seen: Counter[str] = Counter()
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return distinct
+
+
+def model_hash(agent: Agent) -> str | None:
+    """The SHA-256 of the model file that an agent has as its `path`, None if it has none."""
+    path = getattr(agent, "path", None)
+    return None if path is None else hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _next_size(rounds: int, seconds: float, most: int) -> int:
+    """How many rounds the next chunk should have, after one of so many that took so long."""
+    fitting = int(rounds * CHUNK_SECONDS / max(seconds, 1e-9))
+    return max(1, min(fitting, CHUNK_GROWTH * rounds, most))
+
+
+def _progress_bar(shown: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("games, {task.fields[rate]:,.0f}/s,"),
+        TimeElapsedColumn(),
+        TextColumn("gone,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        speed_estimate_period=_SPEED_PERIOD,
+        disable=not shown,
+    )
+
+
+# --- command line
+
+
+@dataclass
+class Options:
+    """Lets agents play duplicate deals against each other, and reports who is how good.
+
+    Every two agents meet on the same deals, in every seat; with 3 or 4 players one of each kind sits alone against
+    the other kind. Ctrl-C keeps what is done, and the same command goes on from there.
+    """
+
+    agents: tyro.conf.Positional[tuple[str, ...]]
+    """Two names or more, such as: random greedy mcts:200. The same name twice is a mirror match."""
+    players: int = 2
+    """2, 3 or 4 at a table."""
+    deals: int = 500
+    """How many deals every table plays, each of them in every seating."""
+    seed: int = 0
+    """Same seed, same deals, same games."""
+    folder: Path | None = None
+    """Where results, tables and pictures go; default: a folder of its own for these settings in runs/arena."""
+    records: int = 0
+    """Record all games of so many deals, as JSON, in the folder."""
+
+
+def main() -> None:
+    """Reads the command line, plays, prints the tables and writes the files."""
+    options = tyro.cli(Options, prog="python -m montecristo_agents.arena")
+    folder = options.folder or _default_folder(options)
+    interrupted = False
+    try:
+        run = Run(**asdict(options) | {"folder": folder})
+        try:
+            run.play()
+        except KeyboardInterrupt:
+            interrupted = True
+        if run.deals:
+            report = run.report()
+            report.save(folder)
+            report.print(Console())
+            print(f"All of it is in {folder}.")
+    except (MonteCristoError, ImportError, OSError) as error:
+        print(f"arena: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    if interrupted:
+        print(f"Stopped after {run.deals} of {options.deals} deals: the same command goes on.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _default_folder(options: Options) -> Path:
+    """A folder of its own for these settings: a readable name and a hash."""
+    settings = {**asdict(options), "folder": None, "version": montecristo_env.__version__}
+    digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
+    name = re.sub(r"[^\w.]+", "-", "-".join(options.agents))[:_FOLDER_NAME_LENGTH]
+    return Path("runs", "arena", f"{name}-{options.players}p-{digest}")
+
+
+if __name__ == "__main__":
+    main()

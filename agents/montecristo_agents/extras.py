@@ -1,0 +1,34 @@
+"""What the arena needs besides the environment itself, all from one extra."""
+
+try:
+    import tyro
+    from matplotlib.figure import Figure
+    from openskill.models import PlackettLuce
+    from rich import box
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Table as RichTable
+except ImportError as error:
+    raise ImportError(f"the arena needs {error.name}: pip install 'montecristo-env[arena]'") from error
+
+__all__ = [
+    "BarColumn",
+    "Console",
+    "Figure",
+    "MofNCompleteColumn",
+    "PlackettLuce",
+    "Progress",
+    "RichTable",
+    "TextColumn",
+    "TimeElapsedColumn",
+    "TimeRemainingColumn",
+    "box",
+    "tyro",
+]

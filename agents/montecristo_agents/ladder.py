@@ -1,0 +1,169 @@
+"""The standard ladder, and the page that shows how its agents stand to each other.
+
+```sh
+python -m montecristo_agents.ladder
+```
+
+plays what is missing and writes `docs/ladder.md` with its pictures. Same agents and seed, same page, except for times.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from montecristo_agents.arena import BAD_INPUT, INTERRUPTED, Run
+from montecristo_agents.extras import tyro
+from montecristo_agents.ratings import Estimate
+from montecristo_agents.report import Report, draw_ratings, duration, percent, png, points, write_whole
+from montecristo_env import MonteCristoError
+from montecristo_env.agent import GROUP
+
+LADDER = ("random", "greedy", "mcts:50", "mcts:200", "mcts:800")
+"""The agents that others are measured against, weakest first."""
+
+COMMAND = "python -m montecristo_agents.ladder"
+
+
+def split_installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The names of agents that are installed here, and the others."""
+    names = list(names)
+    installed = [name for name in names if _is_installed(name)]
+    return installed, [name for name in names if name not in installed]
+
+
+def _is_installed(name: str) -> bool:
+    """Whether the agent is announced, and what it needs is there too."""
+    found = entry_points(group=GROUP, name=name.partition(":")[0])
+    try:
+        for point in found:
+            point.load()
+    except ImportError:
+        return False
+    return len(found) > 0
+
+
+# --- the page
+
+
+def write_page(path: Path, reports: Sequence[Report], missing: Sequence[str]) -> None:
+    """Writes the page and, in `images` beside it, one picture per report."""
+    (path.parent / "images").mkdir(parents=True, exist_ok=True)
+    for report in reports:
+        write_whole(path.parent / _picture(report), png(draw_ratings(report)))
+    write_whole(path, _page(reports, missing).encode())
+
+
+def _page(reports: Sequence[Report], missing: Sequence[str]) -> str:
+    settings = reports[0].settings
+    parts = [
+        "# The ladder",
+        "How the standard agents stand to each other. To measure yours against them, call "
+        "`montecristo_agents.benchmark.benchmark(my_agent)`.",
+        f"This page is written by `{COMMAND}`: do not edit it. Version {settings['version']} played "
+        f"{settings['deals']} deals with seed {settings['seed']}. The same command gives the same page, but for times.",
+        *([f"Not installed, so not played: {', '.join(missing)}."] if missing else []),
+        *_model_files(reports[0]),
+    ]
+    for report in reports:
+        parts += _chapter(report)
+    parts += ["## How to read it", "\n".join(f"- {note}" for note in reports[0].explanations())]
+    return "\n\n".join(parts) + "\n"
+
+
+def _model_files(report: Report) -> list[str]:
+    hashed = [agent for agent in report.settings["agents"] if agent["sha256"]]
+    if not hashed:
+        return []
+    return [_markdown(["agent", "SHA-256 of its model file"], [[x["name"], f"`{x['sha256']}`"] for x in hashed])]
+
+
+def _chapter(report: Report) -> list[str]:
+    players = report.settings["players"]
+    names = [line.agent for line in report.agents]
+    standing = [
+        [
+            line.agent,
+            _with_interval(line.win_rate, percent),
+            f"{line.score_margin.value:+.1f}",
+            f"{line.mean_rank.value:.2f}",
+            _with_interval(line.elo, points),
+            f"{line.openskill.mu:.1f} ± {line.openskill.sigma:.1f}",
+            f"{line.decisions_per_game:.0f}",
+            duration(line.seconds_per_decision),
+        ]
+        for line in report.agents
+    ]
+    pairs = [[name, *(_cell(report, name, other) for other in names)] for name in names]
+    return [
+        f"## {players} players",
+        " ".join([f"{report.games:,} games. Equals win {percent(report.null_rate)} %.", *report.caveats()]),
+        _markdown(["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "decisions", "time"], standing),
+        f"![Elo and win rates of the agents with {players} players]({_picture(report)})",
+        "Win rate % of the row, alone against the column:",
+        _markdown(["", *names], pairs),
+    ]
+
+
+def _cell(report: Report, name: str, other: str) -> str:
+    pair = report.pair(name, other)
+    return "–" if pair is None else percent(pair.win_rate.value)
+
+
+def _with_interval(estimate: Estimate, form: Callable[[float], str]) -> str:
+    return f"{form(estimate.value)} ({form(estimate.low)}…{form(estimate.high)})"
+
+
+def _picture(report: Report) -> Path:
+    return Path("images", f"ladder-{report.settings['players']}.png")
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] + ["---:"] * (len(head) - 1), *rows))
+
+
+# --- command line
+
+
+@dataclass
+class Options:
+    """Plays the ladder with 2, 3 and 4 players, and writes its page. Ctrl-C keeps what is done."""
+
+    agents: tuple[str, ...] = LADDER
+    """Names of the agents; those that are not installed are left out, and the page says so."""
+    players: tuple[int, ...] = (2, 3, 4)
+    """Numbers of players at a table."""
+    deals: int = 200
+    """How many deals every table plays, each of them in every seating."""
+    seed: int = 0
+    """Same seed, same deals, same games."""
+    page: Path = Path("docs", "ladder.md")
+    """Where to write."""
+    folder: Path = Path("runs", "ladder")
+    """Where to keep what is done."""
+
+
+def main() -> None:
+    """Reads the command line, plays and writes."""
+    options = tyro.cli(Options, prog=COMMAND)
+    agents, missing = split_installed(options.agents)
+    try:
+        runs = []
+        for players in options.players:
+            folder = options.folder / f"{players}-players"
+            runs.append(Run(agents, players, options.deals, options.seed, folder=folder))
+        for run in runs:
+            run.play()
+        write_page(options.page, [run.report() for run in runs], missing)
+    except (MonteCristoError, OSError) as error:
+        print(f"ladder: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        print("ladder: stopped; the same command goes on.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    print(f"The ladder is in {options.page}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Duplicate matches: which agents meet at which tables, and the games themselves, thousands at a time.
+
+Every two agents meet at tables of their own. With 2 players there is one such table. With 3 or 4 there are two: one
+player of the first agent against the others of the second, and the reverse. At every table each deal is played
+once with the lone player in every seat, which is every way to seat them. All tables play the same deals. No table has
+three different agents: every game tells something about one pair, and the lone player's chance among equals is 1/n.
+"""
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_env import Agent, GameBatch, GameRecord, MonteCristoError, PublicView, Ruleset
+from montecristo_env.core.constants import NONE
+from montecristo_env.errors import IllegalAction
+from montecristo_env.games import SEED_BITS
+
+_TO_THE_END = 1_000_000  # more decisions than any game has
+
+
+class Table(NamedTuple):
+    """Who sits there: one player of one agent, all others of another. Agents are numbers."""
+
+    lone: int
+    rest: int
+
+
+def schedule(agents: int, players: int, focus: int | None = None) -> list[Table]:
+    """The tables at which so many agents meet; only those of one agent if there is a focus.
+
+    With 2 players a table is one and the same from either side, and is listed once.
+    """
+    pairs = itertools.combinations(range(agents), 2) if players == 2 else itertools.permutations(range(agents), 2)
+    return [Table(*pair) for pair in pairs if focus is None or focus in pair]
+
+
+def deal_seeds(seed: int, deals: int) -> NDArray[np.uint64]:
+    """The seed of every deal, those of `GameBatch(deals, seed=seed)`; more deals begin with the same ones."""
+    return np.random.SeedSequence(seed).generate_state(deals, np.uint64) >> np.uint64(64 - SEED_BITS)
+
+
+@dataclass
+class Results:
+    """What came out of K rounds; in a round one deal is played at one table, with the lone player in each seat.
+
+    The last two axes of an array are the seat of the lone player, which names the game, and the seat of a player.
+    """
+
+    winners: NDArray[np.bool_]  # (K, n, n)
+    ranks: NDArray[np.float32]  # (K, n, n), from 1; those who tie have the mean of their places
+    scores: NDArray[np.int16]  # (K, n, n)
+    decisions: NDArray[np.float32]  # (K, n, n); of players that the engine moves, their mean
+    seconds: NDArray[np.float64]  # (agents,), the time each took to decide
+
+    def __len__(self) -> int:
+        return len(self.winners)
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """The results of all rounds, one after the other."""
+        per_round = [field.name for field in fields(cls) if field.name != "seconds"]
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in per_round}
+        return cls(**joined, seconds=np.sum([part.seconds for part in parts], axis=0))
+
+
+class Match:
+    """All games of some agents against each other.
+
+    Its rounds are numbered: first all tables play the first deal, then the second, and so on. What comes out of a round
+    does not depend on which others are played with it, as long as the agents draw their chance from the games.
+
+    Args:
+        agents: two or more; the same object may stand there twice.
+        players: how many sit at a table.
+        seeds: one for each deal.
+        ruleset: see `GameBatch`.
+        focus: the number of an agent: then the others meet only this one, and not each other.
+    """
+
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        players: int,
+        seeds: NDArray[np.uint64],
+        ruleset: Ruleset | None = None,
+        focus: int | None = None,
+    ) -> None:
+        self.agents = agents
+        self.players = players
+        self.seeds = seeds
+        self.ruleset = ruleset or Ruleset()
+        self.tables = schedule(len(agents), players, focus)
+        self.rounds = len(seeds) * len(self.tables)
+        self._distinct = list({id(agent): agent for agent in agents}.values())
+        ids = [id(agent) for agent in self._distinct]
+        self._object = np.array([ids.index(id(agent)) for agent in agents])  # of each agent, its place in _distinct
+        self._random = np.array([bool(getattr(agent, "uniformly_random", False)) for agent in self._distinct])
+
+    def seats(self, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which agent sits where in the games of these rounds, (K, n, n)."""
+        tables = np.array(self.tables)[rounds % len(self.tables)]
+        lone, rest = tables[:, Table._fields.index("lone")], tables[:, Table._fields.index("rest")]
+        alone = np.eye(self.players, dtype=np.bool_)
+        return np.where(alone, lone[:, None, None], rest[:, None, None])
+
+    def play(self, first: int, end: int, names: Sequence[str] | None = None) -> tuple[Results, list[GameRecord]]:
+        """Plays the rounds from `first` to before `end`; with the agents' names, it records their games too."""
+        n = self.players
+        rounds = np.arange(first, end)
+        seats = self.seats(rounds).reshape(-1, n)
+        seeds = self.seeds[rounds // len(self.tables)].repeat(n)
+        games = GameBatch(len(seats), n, seed=seeds, ruleset=self.ruleset, reward="rank")
+        followed = range(len(seats)) if names is not None else range(0)
+        records = [GameRecord.follow(games, game, [(names or "")[agent] for agent in seats[game]]) for game in followed]
+
+        objects = self._object[seats]
+        decisions, seconds = self._play_out(games, objects)
+        shape = (len(rounds), n, n)
+        results = Results(
+            winners=games.winners[:, :n].reshape(shape),
+            ranks=_ranks(games.rewards[:, :n]).reshape(shape),
+            scores=games.scores[:, :n].reshape(shape),
+            decisions=decisions.reshape(shape),
+            seconds=_share_out(seconds, self._object),
+        )
+        return results, records
+
+    def _play_out(
+        self, games: GameBatch, objects: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Plays all games to their end: the decisions of every seat, the seconds of every distinct agent.
+
+        Where only one seat, or none, is not uniformly random, the engine moves the random ones until it is its turn.
+        """
+        view = PublicView(games)
+        current = games.current_player
+        seconds = np.zeros(len(self._distinct))
+        asked = np.zeros(objects.shape, np.int32)
+        thinkers = (~self._random[objects]).sum(axis=1)
+        thinker = np.where(thinkers == 1, self._random[objects].argmin(axis=1), NONE)
+
+        if (rows := np.flatnonzero(thinkers == 0)).size:
+            start = time.perf_counter()
+            games.play_random(_TO_THE_END, rows)
+            players = np.bincount(objects[rows].ravel(), minlength=seconds.size)
+            seconds += (time.perf_counter() - start) * players / players.sum()
+
+        active = np.flatnonzero(~games.over)
+        while active.size:
+            turn = objects[active, current[active]]
+            for number, agent in enumerate(self._distinct):
+                rows = active[turn == number]
+                if rows.size == 0:
+                    continue
+                start = time.perf_counter()
+                if self._random[number] and (moved := thinker[rows] != NONE).any():
+                    by_engine = rows[moved]
+                    games.play_random(_TO_THE_END, by_engine, until=thinker[by_engine])
+                    rows = rows[~moved]
+                if rows.size:
+                    acts = agent.act(view, rows)
+                seconds[number] += time.perf_counter() - start
+                if rows.size:
+                    asked[rows, current[rows]] += 1
+                    try:
+                        games.step(acts, rows)
+                    except MonteCristoError as error:
+                        raise IllegalAction(f"agent {agent.name}: {error}") from None
+            active = active[current[active] != NONE]
+        return _count_decisions(games, asked, self._random[objects]), seconds
+
+
+def _ranks(rewards: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Ranks from rewards that run from +1 for the first to -1 for the last."""
+    players = rewards.shape[1]
+    ranks: NDArray[np.float32] = ((players + 1) - (players - 1) * rewards) / 2
+    return ranks
+
+
+def _count_decisions(games: GameBatch, asked: NDArray[np.int32], random: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Decisions of every seat; those that the engine made are shared equally among the random seats."""
+    unasked = games.states["decisions"] - asked.sum(axis=1)
+    share = unasked / np.maximum(random.sum(axis=1), 1)
+    counts: NDArray[np.float32] = (asked + random * share[:, None]).astype(np.float32)
+    return counts
+
+
+def _share_out(seconds: NDArray[np.float64], objects: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The seconds of each agent; those who are one object have an equal part each."""
+    shared: NDArray[np.float64] = (seconds / np.bincount(objects))[objects]
+    return shared

@@ -1,0 +1,459 @@
+"""What an arena run has shown: numbers, tables for people, files and pictures."""
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_agents import ratings
+from montecristo_agents.extras import Console, Figure, RichTable, box
+from montecristo_agents.matches import Match, Results, Table
+from montecristo_agents.ratings import CONFIDENCE, Estimate, Skill, mean_by_deal, rate_by_deal
+
+Values: TypeAlias = NDArray[np.float64]
+
+FILES = ("report.json", "agents.csv", "pairs.csv", "ratings.png", "pairs.png")
+_TEXT_WIDTH = 120
+_CONFIDENCE = f"{100 * CONFIDENCE:.0f} %"
+
+
+@dataclass(frozen=True)
+class AgentLine:
+    """How one agent did, alone at tables of each other agent that it met; all of these count the same."""
+
+    agent: str
+    win_rate: Estimate
+    score_margin: Estimate  # own points minus the mean of the others'
+    mean_rank: Estimate
+    elo: Estimate
+    openskill: Skill
+    decisions_per_game: float
+    seconds_per_decision: float  # of the clock on the wall, many games at once
+
+
+@dataclass(frozen=True)
+class PairLine:
+    """How one agent did, alone against another in all other seats."""
+
+    agent: str
+    opponent: str
+    games: int
+    win_rate: Estimate
+    score_margin: Estimate
+    mean_rank: Estimate
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of an arena run.
+
+    Attributes:
+        settings: what was to be played.
+        deals: how many were played at all tables; intervals are over deals.
+        games: how many those were.
+        null_rate: the win rate among equals.
+        anchor: the agent whose Elo is 0.
+        rated_games: how many games openskill has seen.
+        agents: best first.
+        pairs: every agent against every other that it met.
+    """
+
+    settings: dict[str, Any]
+    deals: int
+    games: int
+    null_rate: float
+    anchor: str
+    rated_games: int
+    agents: list[AgentLine]
+    pairs: list[PairLine]
+
+    def agent(self, name: str) -> AgentLine:
+        """The line of one agent."""
+        return next(line for line in self.agents if line.agent == name)
+
+    def pair(self, name: str, opponent: str) -> PairLine | None:
+        """The line of one agent against another, None if they did not meet."""
+        return next((line for line in self.pairs if (line.agent, line.opponent) == (name, opponent)), None)
+
+    # --- for people
+
+    def print(self, console: Console) -> None:
+        """Prints the tables."""
+        console.print(_agents_table(self))
+        console.print(_pairs_table(self))
+        for line in self.explanations() + self.caveats():
+            console.print(line, style="dim", highlight=False)
+
+    def __str__(self) -> str:
+        text = io.StringIO()
+        self.print(Console(file=text, width=_TEXT_WIDTH))
+        return text.getvalue()
+
+    def explanations(self) -> list[str]:
+        """What a reader must know to understand the numbers."""
+        games = "all games" if self.rated_games == self.games else f"{self.rated_games:,} games"
+        return [
+            "Each agent sits alone at a table of one other agent, in every seat, on the same deals. "
+            f"Intervals: {_CONFIDENCE}, by deal.",
+            "Margin: own points minus the mean of the others'. Decisions: per game and player. Time: per decision, of "
+            "many games at once (for a uniformly random agent with the rules).",
+            f"Elo: Bradley-Terry, {self.anchor} = 0. OpenSkill: Plackett-Luce on {games}, mu ± sigma.",
+        ]
+
+    def caveats(self) -> list[str]:
+        """What the numbers cannot tell."""
+        lines = []
+        for line in self.agents:
+            beaten = [pair.opponent for pair in self.pairs if pair.agent == line.agent and pair.win_rate.value == 1]
+            if beaten:
+                lines.append(f"{line.agent} won every game against {', '.join(beaten)}: Elo only bounds the distance.")
+        return lines
+
+    # --- for programs
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: None where there is no value."""
+        plain: dict[str, Any] = _without_nan(asdict(self))
+        return plain
+
+    def save(self, folder: Path) -> None:
+        """Writes all FILES; each appears whole or not at all."""
+        contents: list[bytes] = [
+            (json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n").encode(),
+            _csv(self.agents),
+            _csv(self.pairs),
+            png(draw_ratings(self)),
+            png(draw_pairs(self)),
+        ]
+        for name, content in zip(FILES, contents, strict=True):
+            write_whole(folder / name, content)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file that appears whole or not at all."""
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+
+
+# --- from results to lines
+
+
+class _Deals:
+    """The deals that were played at every table; values are (deals, tables, seat of the lone player, seat)."""
+
+    def __init__(self, match: Match, results: Results) -> None:
+        self.tables = match.tables
+        self.agents = range(len(match.agents))
+        self.number = len(results) // len(self.tables)
+        n = match.players
+        self._shape = (self.number, len(self.tables), n, n)
+        winners, scores = self._by_deal(results.winners), self._by_deal(results.scores)
+        self.shares = winners / winners.sum(axis=-1, keepdims=True)
+        self.margins = scores - (scores.sum(axis=-1, keepdims=True) - scores) / (n - 1)
+        self.ranks = self._by_deal(results.ranks)
+        self.decisions = self._by_deal(results.decisions)
+        self.seats = np.broadcast_to(match.seats(np.arange(len(self.tables))), self._shape)
+
+    def _by_deal(self, values: NDArray[Any]) -> Values:
+        return values[: self.number * len(self.tables)].reshape(self._shape).astype(np.float64)
+
+    def met(self, agent: int) -> list[int]:
+        """Whom an agent met, all others unless there was a focus."""
+        return [other for other in self.agents if {*Table(agent, other)} in map(set, self.tables) and other != agent]
+
+    def lone(self, values: Values) -> Values:
+        """Those of the lone players, (deals, tables, their seats)."""
+        own: Values = values.diagonal(axis1=2, axis2=3)
+        return own
+
+    def against(self, values: Values, agent: int, other: int) -> Values:
+        """The mean of one agent alone against the other, over all seats, one value per deal."""
+        table = Table(agent, other)
+        if table not in self.tables:  # two players: it is the other's table, seen from the opposite side
+            table, values = Table(other, agent), values[..., ::-1]
+        means: Values = self.lone(values)[:, self.tables.index(table)].mean(axis=1)
+        return means
+
+    def against_all(self, values: Values, agent: int) -> Values:
+        """The mean over all that the agent met."""
+        means: Values = np.mean([self.against(values, agent, other) for other in self.met(agent)], axis=0)
+        return means
+
+
+def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, results: Results) -> Report:
+    """Reckons with all deals that were played at every table; there must be one.
+
+    Args:
+        settings: what the report shall say was to be played.
+        names: one for each agent, all different.
+        match: who played.
+        results: of its first rounds.
+    """
+    deals, n = _Deals(match, results), match.players
+    anchor = list(names).index("random") if "random" in names else 0
+    elos = ratings.elo(deals.lone(deals.shares).sum(axis=-1), match.tables, n, anchor)
+    games = deals.number * len(match.tables) * n
+    skills = ratings.openskill(deals.seats.reshape(games, n), deals.ranks.reshape(games, n), len(names))
+    seconds = results.seconds / _decisions_of_agents(match, results)
+    agents = [
+        AgentLine(
+            agent=names[agent],
+            win_rate=rate_by_deal(deals.against_all(deals.shares, agent)),
+            score_margin=mean_by_deal(deals.against_all(deals.margins, agent)),
+            mean_rank=mean_by_deal(deals.against_all(deals.ranks, agent)),
+            elo=elos[agent],
+            openskill=skills[agent],
+            decisions_per_game=float(deals.against_all(deals.decisions, agent).mean()),
+            seconds_per_decision=float(seconds[agent]),
+        )
+        for agent in deals.agents
+    ]
+    pairs = [
+        PairLine(
+            agent=names[agent],
+            opponent=names[other],
+            games=deals.number * n,
+            win_rate=rate_by_deal(deals.against(deals.shares, agent, other)),
+            score_margin=mean_by_deal(deals.against(deals.margins, agent, other)),
+            mean_rank=mean_by_deal(deals.against(deals.ranks, agent, other)),
+        )
+        for agent in deals.agents
+        for other in deals.met(agent)
+    ]
+    return Report(
+        settings=settings,
+        deals=deals.number,
+        games=games,
+        null_rate=1 / n,
+        anchor=names[anchor],
+        rated_games=min(games, ratings.RATED_GAMES),
+        agents=sorted(agents, key=lambda line: -line.elo.value),
+        pairs=pairs,
+    )
+
+
+def _decisions_of_agents(match: Match, results: Results) -> Values:
+    """Decisions of each agent in all its seats, those of a deal that is not finished too."""
+    tables = len(match.tables)
+    totals = np.stack([results.decisions[table::tables].sum(axis=0, dtype=np.float64) for table in range(tables)])
+    seats = match.seats(np.arange(tables))
+    return np.bincount(seats.ravel(), weights=totals.ravel(), minlength=len(match.agents)).astype(np.float64)
+
+
+# --- tables
+
+
+def _agents_table(report: Report) -> RichTable:
+    title = f"{report.settings['players']} players, {report.deals:,} deals, {report.games:,} games"
+    table = RichTable(
+        title=f"{title}; equals win {percent(report.null_rate)} %", box=box.SIMPLE_HEAD, collapse_padding=True
+    )
+    table.add_column("\nagent", style="bold", overflow="fold")
+    for name in ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "deci-\nsions", "\ntime"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for line in report.agents:
+        table.add_row(
+            line.agent,
+            _two_lines(_coloured(report, line.win_rate), _interval(line.win_rate, percent)),
+            _two_lines(f"{line.score_margin.value:+.1f}", _reach(line.score_margin, ".1f")),
+            _two_lines(f"{line.mean_rank.value:.2f}", _reach(line.mean_rank, ".2f")),
+            _two_lines(points(line.elo.value), _interval(line.elo, points)),
+            _two_lines(f"{line.openskill.mu:.1f}", f"± {line.openskill.sigma:.1f}"),
+            f"{line.decisions_per_game:.0f}",
+            duration(line.seconds_per_decision),
+        )
+    return table
+
+
+def _pairs_table(report: Report) -> RichTable:
+    names = [line.agent for line in report.agents]
+    table = RichTable(
+        title="Win rate % of the row, alone against the column", box=box.SIMPLE_HEAD, collapse_padding=True
+    )
+    table.add_column("", style="bold", overflow="fold")
+    for name in names:
+        table.add_column(name, justify="center")
+    for name in names:
+        table.add_row(name, *(_cell(report, report.pair(name, other)) for other in names))
+    return table
+
+
+def _cell(report: Report, pair: PairLine | None) -> str:
+    return "–" if pair is None else _two_lines(_coloured(report, pair.win_rate), _interval(pair.win_rate, percent))
+
+
+def _two_lines(value: str, doubt: str) -> str:
+    return f"{value}\n[dim]{doubt}[/]"
+
+
+def _coloured(report: Report, rate: Estimate) -> str:
+    """A win rate, green or red where it is surely better or worse than that of equals."""
+    colour = "green" if rate.low > report.null_rate else "red" if rate.high < report.null_rate else "yellow"
+    return f"[{colour}]{percent(rate.value)}[/]"
+
+
+def _interval(estimate: Estimate, form: Callable[[float], str]) -> str:
+    return "?" if math.isnan(estimate.low) else f"{form(estimate.low)}…{form(estimate.high)}"
+
+
+def _reach(estimate: Estimate, form: str) -> str:
+    return "?" if math.isnan(estimate.low) else f"± {estimate.high - estimate.value:{form}}"
+
+
+def percent(share: float) -> str:
+    """The text of a win rate."""
+    return f"{100 * share:.1f}"
+
+
+def points(elo: float) -> str:
+    """The text of an Elo rating."""
+    return f"{elo:+.0f}" if round(elo) else "0"
+
+
+def duration(seconds: float) -> str:
+    """The text of a time, in the unit that fits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.0f} ns"
+
+
+# --- files
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _csv(lines: Sequence[AgentLine | PairLine]) -> bytes:
+    """One row per line; an estimate takes three columns: `x`, `x_low` and `x_high`."""
+    rows = [_flat(asdict(line)) for line in lines]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _flat(line: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in _without_nan(line).items():
+        parts = value if isinstance(value, dict) else {"value": value}
+        flat |= {name if part == "value" else f"{name}_{part}": item for part, item in parts.items()}
+    return flat
+
+
+# --- pictures
+
+_INK, _FAINT, _BETTER, _WORSE = "#22303c", "#9aa5ad", "#1b7f79", "#b5482f"
+_ROW_INCHES, _CELL_INCHES, _LEAST_WIDTH = 0.42, 1.05, 5.5
+_NAME_HALF = 12
+
+
+def draw_ratings(report: Report) -> Figure:
+    """Elo and win rates with their intervals, best on top."""
+    lines = report.agents
+    figure = Figure(figsize=(9, 1.7 + _ROW_INCHES * len(lines)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
+    height = np.arange(len(lines))[::-1]
+    _dots(left, [line.elo for line in lines], height, 0.0, points)
+    left.set_xlabel(f"Elo ({report.anchor} = 0)")
+    rates = [Estimate(*(100 * x for x in asdict(line.win_rate).values())) for line in lines]
+    _dots(right, rates, height, 100 * report.null_rate, "{:.1f}".format)
+    right.set_xlim(-5, 105)
+    right.set_xlabel(f"win rate in % (equals: {percent(report.null_rate)})")
+    left.set_yticks(height, [_short(line.agent) for line in lines], color=_INK)
+    left.set_ylim(-0.7, len(lines) - 0.3)
+    figure.suptitle(_caption(report), color=_INK, fontsize=11)
+    return figure
+
+
+def _dots(
+    axes: Any, estimates: list[Estimate], height: NDArray[np.int64], null: float, form: Callable[[float], str]
+) -> None:
+    axes.axvline(null, color=_FAINT, linewidth=1, linestyle="--", zorder=0)
+    for estimate, y in zip(estimates, height, strict=True):
+        colour = _BETTER if estimate.low > null else _WORSE if estimate.high < null else _INK
+        axes.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=3, alpha=0.45, solid_capstyle="butt")
+        axes.plot(estimate.value, y, "o", color=colour, markersize=6)
+        axes.annotate(
+            form(estimate.value), (estimate.value, y), (0, 7), textcoords="offset points", ha="center", va="bottom",
+            fontsize=8, color=colour, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )  # fmt: skip
+    axes.margins(x=0.12)
+    axes.locator_params(axis="x", nbins=6)
+    axes.xaxis.label.set_color(_INK)
+    axes.grid(axis="x", color=_FAINT, alpha=0.25)
+    axes.tick_params(length=0, colors=_INK)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+
+
+def draw_pairs(report: Report) -> Figure:
+    """The win rate of every agent alone against every other, as a chequered map; equals are white."""
+    names = [line.agent for line in report.agents]
+    rates = np.full((len(names), len(names)), np.nan)
+    size = _CELL_INCHES * len(names)
+    figure = Figure(figsize=(max(size + 2.6, _LEAST_WIDTH), size + 1.4), layout="constrained")
+    axes = figure.subplots()
+    for row, name in enumerate(names):
+        for column, other in enumerate(names):
+            if (pair := report.pair(name, other)) is None:
+                continue
+            rate = pair.win_rate
+            rates[row, column] = _side_of_null(rate.value, report.null_rate)
+            ink = "white" if abs(rates[row, column]) > 0.65 else _INK
+            axes.text(column, row - 0.08, percent(rate.value), ha="center", va="center", color=ink, fontsize=12)
+            axes.text(
+                column, row + 0.22, f"{percent(rate.low)} – {percent(rate.high)}", ha="center", va="center",
+                color=ink, fontsize=7.5,
+            )  # fmt: skip
+    axes.imshow(rates, cmap="BrBG", vmin=-1.2, vmax=1.2)
+    borders = np.arange(len(names) + 1) - 0.5
+    axes.hlines(borders, borders[0], borders[-1], color="white", linewidth=3)
+    axes.vlines(borders, borders[0], borders[-1], color="white", linewidth=3)
+    labels = [_short(name) for name in names]
+    axes.set_xticks(range(len(names)), labels, color=_INK, rotation=25, ha="left", rotation_mode="anchor")
+    axes.set_yticks(range(len(names)), labels, color=_INK)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.set_xlabel(f"win rate of the row in %,\nalone against the column\n(equals: {percent(report.null_rate)})")
+    axes.xaxis.label.set_color(_INK)
+    figure.suptitle(_caption(report), color=_INK, fontsize=11)
+    return figure
+
+
+def _short(name: str) -> str:
+    """A name that fits into a picture: of a long one, the beginning and the end."""
+    return name if len(name) <= 2 * _NAME_HALF else f"{name[:_NAME_HALF]}…{name[-_NAME_HALF:]}"
+
+
+def _side_of_null(rate: float, null: float) -> float:
+    """From -1 for who never wins over 0 for equals to 1 for who always wins."""
+    return (rate - null) / (null if rate < null else 1 - null)
+
+
+def _caption(report: Report) -> str:
+    return f"{report.settings['players']} players, {report.deals:,} deals, {_CONFIDENCE} intervals by deal"
+
+
+def png(figure: Figure) -> bytes:
+    """The picture as the content of a file."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=150)
+    return picture.getvalue()

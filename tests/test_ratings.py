@@ -1,0 +1,145 @@
+"""Intervals cover what they should, and ratings find strengths that are known."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from montecristo_agents import ratings
+from montecristo_agents.matches import Table, schedule
+from montecristo_agents.ratings import bradley_terry, elo, mean_by_deal, openskill, rate_by_deal
+
+TRIALS = 2000
+
+
+def clustered_shares(
+    rng: np.random.Generator, rate: float, deals: int, games: int, alike: float
+) -> NDArray[np.float64]:
+    """Shares of wins by deal, where all games of a deal end the same way with the probability `alike`."""
+    common = rng.random((deals, 1)) < rate
+    own = rng.random((deals, games)) < rate
+    return np.where(rng.random((deals, 1)) < alike, common, own).mean(axis=1)
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("players", "rate"), [(2, 0.5), (2, 0.9), (3, 1 / 3), (4, 0.25), (4, 0.95)])
+def test_intervals_of_rates_cover_the_true_rate_however_much_the_games_of_a_deal_agree(
+    players: int, rate: float, alike: float
+) -> None:
+    rng = np.random.default_rng(0)
+    estimates = [rate_by_deal(clustered_shares(rng, rate, 150, players, alike)) for _ in range(TRIALS)]
+    covered = np.mean([estimate.low <= rate <= estimate.high for estimate in estimates])
+    assert 0.93 <= covered <= 0.98
+    assert np.mean([estimate.value for estimate in estimates]) == pytest.approx(rate, abs=0.01)
+
+
+def test_intervals_of_means_cover_the_true_mean() -> None:
+    rng = np.random.default_rng(1)
+    estimates = [mean_by_deal(rng.exponential(3.0, 200)) for _ in range(TRIALS)]
+    assert 0.92 <= np.mean([estimate.low <= 3.0 <= estimate.high for estimate in estimates]) <= 0.97
+
+
+def test_opposite_games_of_a_deal_make_the_interval_narrow() -> None:
+    rng = np.random.default_rng(2)
+    independent = rate_by_deal(clustered_shares(rng, 0.5, 1000, 2, 0.0))
+    mirrored = rate_by_deal(np.full(1000, 0.5))
+    assert mirrored.low < 0.5 < mirrored.high
+    assert mirrored.high - mirrored.low < (independent.high - independent.low) / 5
+
+
+@pytest.mark.parametrize("deals", [1, 2, 10, 500])
+def test_deals_that_were_all_won_leave_some_doubt(deals: int) -> None:
+    estimate = rate_by_deal(np.ones(deals))
+    assert estimate.value == estimate.high == 1 and 1 - 5 / deals < estimate.low < 1 - 1 / (deals + 5)
+
+
+def test_one_deal_says_nothing_about_the_spread_of_a_mean() -> None:
+    estimate = mean_by_deal(np.array([7.0]))
+    assert estimate.value == 7 and math.isnan(estimate.low) and math.isnan(estimate.high)
+
+
+# --- Bradley-Terry
+
+STRENGTHS = np.array([0.0, 0.7, -1.2, 2.5])
+
+
+def chances(tables: list[Table], players: int) -> NDArray[np.float64]:
+    """The lone player's, by the definition: his strength as a part of all strengths at the table."""
+    strengths = np.exp(STRENGTHS)
+    own = strengths[[table.lone for table in tables]]
+    return own / (own + (players - 1) * strengths[[table.rest for table in tables]])
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_bradley_terry_finds_the_strengths_that_made_the_wins(players: int) -> None:
+    tables = schedule(len(STRENGTHS), players)
+    games = np.full(len(tables), 1e9)
+    found = bradley_terry(games * chances(tables, players), games, tables, players)
+    np.testing.assert_allclose(found - found[0], STRENGTHS, atol=1e-6)
+
+
+def test_bradley_terry_finds_the_strengths_of_those_who_only_met_one() -> None:
+    tables = schedule(len(STRENGTHS), 3, focus=2)
+    games = np.full(len(tables), 1e9)
+    found = bradley_terry(games * chances(tables, 3), games, tables, 3)
+    np.testing.assert_allclose(found - found[0], STRENGTHS, atol=1e-6)
+
+
+@pytest.mark.parametrize("players", [2, 4])
+def test_elo_intervals_cover_the_true_ratings(players: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ratings, "BOOTSTRAPS", 200)
+    tables = schedule(len(STRENGTHS), players)
+    rng = np.random.default_rng(3)
+    truth = STRENGTHS[1:] * 400 / math.log(10)
+    covered = []
+    for _ in range(100):
+        shares = rng.binomial(players, chances(tables, players), (200, len(tables))).astype(np.float64)
+        estimates = elo(shares, tables, players, anchor=0)
+        assert estimates[0] == ratings.Estimate(0, 0, 0)
+        covered += [guess.low <= true <= guess.high for guess, true in zip(estimates[1:], truth, strict=True)]
+    assert 0.9 <= np.mean(covered) <= 0.98
+
+
+def test_elo_of_400_points_more_means_ten_times_the_odds() -> None:
+    shares = np.full((100_000, 1), 2 * 10 / 11)
+    assert elo(shares, [Table(0, 1)], 2, anchor=1)[0].value == pytest.approx(400, abs=0.1)
+
+
+def test_elo_stays_finite_when_somebody_wins_everything() -> None:
+    estimates = elo(np.full((500, 3), 2.0), schedule(3, 2), 2, anchor=0)
+    values = [estimate.value for estimate in estimates]
+    assert 500 < values[0] - values[1] < 2000 and 500 < values[1] - values[2] < 2000
+    assert estimates[2].low < values[2] - 100 and estimates[2].high > values[2] + 100
+
+
+def test_many_deals_are_drawn_in_blocks_with_about_the_same_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = np.random.default_rng(4).binomial(2, 0.6, (3001, 1)).astype(np.float64)
+    in_blocks = elo(shares, [Table(0, 1)], 2, anchor=1)[0]
+    monkeypatch.setattr(ratings, "BOOTSTRAP_BLOCKS", 10_000)
+    one_by_one = elo(shares, [Table(0, 1)], 2, anchor=1)[0]
+    assert in_blocks.value == one_by_one.value
+    assert in_blocks.high - in_blocks.low == pytest.approx(one_by_one.high - one_by_one.low, rel=0.15)
+
+
+# --- openskill
+
+
+def test_openskill_rates_who_wins_above_who_loses() -> None:
+    seats = np.tile([[0, 1, 1], [1, 1, 2], [2, 0, 2]], (50, 1))
+    ranks = (np.argsort(np.argsort(-seats, kind="stable"), kind="stable") + 1).astype(np.float64)
+    first, second, third = openskill(seats, ranks, 3)
+    assert first.mu < second.mu < third.mu and max(first.sigma, second.sigma, third.sigma) < 8
+
+
+def test_openskill_leaves_equals_equal() -> None:
+    a, b = openskill(np.array([[0, 1], [1, 0]]), np.full((2, 2), 1.5), 2)
+    assert a.mu == pytest.approx(b.mu)
+
+
+def test_openskill_sees_no_more_games_than_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
+    seats, ranks = np.tile([0, 1], (1000, 1)), np.tile([1.0, 2.0], (1000, 1))
+    few = openskill(seats[:10], ranks[:10], 2)
+    assert openskill(seats, ranks, 2) != few
+    monkeypatch.setattr(ratings, "RATED_GAMES", 10)
+    assert openskill(seats, ranks, 2) == few
