@@ -22,8 +22,8 @@ NODE = np.dtype(
         ("next_sibling", np.int32),  # NONE for the last
         ("visits", np.int32),
         ("available", np.int32),  # visits of the parent in which this move was legal
-        ("total", np.float32),  # sum of the values for the player who made the move
-        ("prior", np.float32),  # how likely the move seemed before it was tried
+        ("total", np.float64),  # sum of the values for the player who made the move
+        ("prior", np.float64),  # how likely the move seemed before it was tried
     ]
 )
 ROOT = 0
