@@ -1,0 +1,163 @@
+"""A person at the terminal."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_env import actions, render
+from montecristo_env.agent import PublicView
+from montecristo_env.core.actions import DUNGEON_LETTERS, WILD, Action, Card
+from montecristo_env.core.constants import COLOURS
+from montecristo_env.render.ansi import WIDTH
+from montecristo_env.render.words import KIND_NAMES, LANE_NAMES, ZONE_EFFECTS, ZONE_NAMES, long_name
+
+QUIT = ("quit", "exit", "q")
+HELP = ("?", "help")
+ONE_COLUMN = 8  # choices that are listed below each other; more stand in columns
+GAP = 3  # spaces between columns
+LONGEST_ANSWER = 40  # characters; longer than every move
+
+
+class PlayerLeft(SystemExit):
+    """The person has left the game, or there is nobody to ask. If nobody catches it, the program ends with its text."""
+
+
+class HumanAgent:
+    """Shows the board and asks for a number or the notation of an action, until it gets a legal one.
+
+    Args:
+        answers: where answers come from; by default the standard input.
+        screen: where questions go to; by default the standard output. A terminal gets colours.
+    """
+
+    name = "human"
+
+    def __init__(self, *, answers: TextIO | None = None, screen: TextIO | None = None) -> None:
+        self._answers = answers or sys.stdin
+        self._screen = screen or sys.stdout
+
+    def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One legal action per row, each asked for in turn."""
+        codes = []
+        for game in rows.tolist():
+            self._show("" if len(games) == 1 else f"\nGame {game}")
+            codes.append(actions.encode(self._ask(games, game)))
+        return np.array(codes, np.int64)
+
+    def _ask(self, games: PublicView, game: int) -> Action:
+        state, legal = games.public_state(game), games.legal_actions(game)
+        values, adventurers = games["market_values"][game].tolist(), games["card_adventurers"][game].tolist()
+        colour = self._screen.isatty()
+        self._show(render.ansi(state, market_values=values, card_adventurers=adventurers, colour=colour))
+        self._show("\n" + "\n".join(_columns([describe(action, state, values, adventurers) for action in legal])))
+        question = f"{COLOURS[state['current_player']].capitalize()}, your choice (1 to {len(legal)}, ? for help): "
+        choices = {str(action).lower(): action for action in legal}
+        choices |= {str(number): action for number, action in enumerate(legal, start=1)}
+        while (answer := self._answer(question)) not in choices:
+            self._show(_help(legal) if answer in HELP else _refusal(answer, legal))
+        return choices[answer]
+
+    def _answer(self, question: str) -> str:
+        """What is typed, in small letters."""
+        self._screen.write(f"\n{question}")
+        self._screen.flush()
+        try:
+            line = self._answers.readline()
+        except UnicodeDecodeError:
+            line = "\n"  # what is no text is no answer
+        if line == "":
+            self._show("")
+            raise PlayerLeft("The game ends here: there is no more input for the human player.")
+        answer = " ".join(line.split()).encode("unicode_escape").decode()[:LONGEST_ANSWER]  # so that it can be shown
+        if not self._answers.isatty():  # a terminal shows what is typed, others do not
+            self._show(answer)
+        if answer.lower() in QUIT:
+            raise PlayerLeft("The game ends here: the human player has left.")
+        return answer.lower()
+
+    def _show(self, text: str) -> None:
+        self._screen.write(f"{text}\n")
+
+
+def describe(action: Action, state: Mapping[str, Any], values: Sequence[int], adventurers: Sequence[int]) -> str:
+    """An action in words.
+
+    Args:
+        action: a legal one.
+        state: what `GameBatch.public_state` gives.
+        values: of the five market spaces, best first.
+        adventurers: on a card with 1, 2 and 3 bags.
+    """
+    match action:
+        case actions.Deal(card):
+            to = state["recipient"]
+            whom = "keep" if to == state["current_player"] else f"give {COLOURS[to].capitalize()}"
+            return f"{whom} {_card(card)}, {_count(adventurers[card.bags - 1], 'adventurer')}"
+        case actions.Discard(card):
+            return f"discard {_card(card)}"
+        case actions.Enter(dungeon):
+            return f"enter dungeon {DUNGEON_LETTERS[dungeon]}"
+        case actions.Visit(zone):
+            return f"visit {ZONE_NAMES[zone]}: {ZONE_EFFECTS[zone]}"
+        case actions.StopPlacing():
+            return "place no more adventurers"
+        case actions.Reinforce(dungeon):
+            return f"send a reinforcement to dungeon {DUNGEON_LETTERS[dungeon]}"
+        case actions.StopReinforcing():
+            return "send no more reinforcements"
+        case actions.PutToken(dungeon):
+            return f"put {long_name(state['drawn_tokens'][0])} into dungeon {DUNGEON_LETTERS[dungeon]}"
+        case actions.Take(token):
+            points = token.value * values[state["market"].index(token.kind)]
+            return f"take {long_name(token)}, worth {_count(points, 'point')}"
+        case actions.StopTaking():
+            return "take nothing more here"
+        case actions.Pay(card):
+            return f"pay with {_card(card)}"
+        case actions.MoveMarble(lane, position, by):
+            return f"{LANE_NAMES[lane]}: marble from place {position + 1} down to {position - by + 1}"
+        case actions.MoveMarker(kind, by):
+            space = state["market"].index(kind)
+            return f"market: {KIND_NAMES[kind]} up {_count(by, 'space')}, value {values[space]} to {values[space - by]}"
+        case actions.KeepOrder():
+            return "rearrange nothing"
+        case actions.ReturnMarble(lane):
+            return f"put the used marble on top of {LANE_NAMES[lane]}"
+
+
+def _card(card: Card) -> str:
+    return "a wild bag" if card == WILD else f"{card}: {_count(card.bags, 'bag')} of {KIND_NAMES[card.kind].lower()}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _columns(texts: Sequence[str]) -> list[str]:
+    """Numbered texts, in as many columns as fit if there are many."""
+    entries = [f"{number:>3}  {text}" for number, text in enumerate(texts, start=1)]
+    width = max(map(len, entries)) + GAP
+    columns = 1 if len(entries) <= ONE_COLUMN else max(1, (WIDTH + GAP) // width)
+    height = -(-len(entries) // columns)
+    return ["".join(entry.ljust(width) for entry in entries[row::height]).rstrip() for row in range(height)]
+
+
+def _refusal(answer: str, legal: Sequence[Action]) -> str:
+    return (
+        f"'{answer}' is not possible now. Type a number from 1 to {len(legal)}, or a move such as\n"
+        f"'{legal[0]}'; ? shows all of them, quit leaves the game."
+    )
+
+
+def _help(legal: Sequence[Action]) -> str:
+    moves = "\n".join(_columns([str(action) for action in legal]))
+    return (
+        "\nType the number of a choice, or the move itself as game records write it; quit leaves the game.\n"
+        "R, B, G, Y are the players red, blue, green and yellow. A kind and a number are a card with so many\n"
+        "bags or a token of that value: R2 is Ruby 2. W is a wild bag. === marks the lane in use. Places in a\n"
+        "lane are counted from the bottom: place 1 is 0 in a move.\n"
+        f"The moves you can make now:\n{moves}"
+    )

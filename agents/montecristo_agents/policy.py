@@ -1,0 +1,462 @@
+"""The player that follows a trained network, without torch, and the file that keeps such a network."""
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.resources import as_file, files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as safetensors_bytes
+
+from montecristo_env import actions, observation
+from montecristo_env.agent import PublicView
+from montecristo_env.core._jit import Library, kernel
+from montecristo_env.core.chance import stream
+from montecristo_env.errors import InvalidArgument, MonteCristoError
+from montecristo_env.threads import ALL_CORES, share
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+
+FORMAT = "1"
+"""The version of the files that this module writes and reads."""
+
+ACTIVATIONS = ("relu", "tanh")
+VALUE = 1  # outputs of the value head
+VALUE_WEIGHT = 10.0  # what looking ahead adds to a logit, for each unit of reward
+ROWS_PER_THREAD = 64  # a row takes about 10 µs
+ROWS_AT_ONCE = 1024  # when looking ahead, so that the clones of all legal actions do not fill the memory
+_STORED = {"F16", "F32"}  # what a file may hold, as safetensors calls it
+_HEADER = ("format", "layout", "hidden", "activation", "residual", "training", "checksum")
+
+
+class InvalidModel(MonteCristoError):
+    """A model file or a network that cannot play this game: missing, damaged, or made for something else."""
+
+
+def layout_hash() -> str:
+    """A hash of what the numbers of an observation and the codes of actions stand for, in this version of the game."""
+    digest = hashlib.sha256()
+    for name, part in observation.FIELDS.items():
+        digest.update(f"{name} {part.slice.start} {part.slice.stop} {part.shape} {part.highest}\n".encode())
+    for name, codes in actions.BLOCKS.items():
+        digest.update(f"{name} {codes.start} {codes.stop}\n".encode())
+    for code in range(actions.COUNT):
+        digest.update(f"{actions.decode(code)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A perceptron that gives a logit for every action and the value of the position for the observer.
+
+    Its input is `observation * observation.SCALE`. Hidden layers follow each other, then come two linear heads.
+    Weights are as in torch's `Linear`, (outputs, inputs), and are called `trunk.0.weight`, `trunk.0.bias`, …,
+    `policy.weight`, `policy.bias`, `value.weight` and `value.bias`.
+
+    Every row is worked out by itself, in the same order: what comes out does not depend on what else is in the batch,
+    nor on the number of threads.
+
+    Args:
+        hidden: the sizes of the hidden layers.
+        tensors: the weights by name.
+        activation: "relu" or "tanh", after every hidden layer.
+        residual: whether a hidden layer after the first, if it has as many outputs as inputs, adds its input to them.
+        training: how the network was made: settings, seed, steps …; anything that JSON can tell.
+    """
+
+    hidden: tuple[int, ...]
+    tensors: Mapping[str, NDArray[Any]] = field(repr=False)
+    activation: str = "relu"
+    residual: bool = False
+    training: Mapping[str, Any] = field(default_factory=dict)
+    _weights: NDArray[np.float32] = field(init=False, repr=False)
+    _layers: NDArray[np.int64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise InvalidModel(f"the activation must be {' or '.join(ACTIVATIONS)}, but is {self.activation!r}")
+        _check_tensors(self.tensors, _shapes(self.hidden))
+        weights, layers = _pack(self.hidden, self.tensors, self.residual)
+        object.__setattr__(self, "_weights", weights)
+        object.__setattr__(self, "_layers", layers)
+        _library.compile_once(_call_every_entry_point)
+
+    def evaluate(self, observations: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The logits of all actions, (K, actions.COUNT), and the expected reward of the observer, (K,).
+
+        Args:
+            observations: K of them as `GameBatch.observe` gives them, (K, observation.SIZE) int8.
+        """
+        seen = np.require(observations, requirements=["C", "W"])
+        if seen.dtype != np.int8 or seen.ndim != 2 or seen.shape[1] != observation.SIZE:
+            raise InvalidArgument(
+                f"observations must be int8, (K, {observation.SIZE}), but are {seen.dtype} of shape {seen.shape}"
+            )
+        out = np.empty((len(seen), actions.COUNT + VALUE), np.float32)
+        share(
+            evaluate_rows,
+            seen,
+            self._weights,
+            self._layers,
+            self.activation == "tanh",
+            out,
+            size=len(seen),
+            threads=ALL_CORES,
+            least=ROWS_PER_THREAD,
+        )
+        return out[:, : actions.COUNT].copy(), out[:, actions.COUNT].copy()
+
+    def save(self, path: str | Path, dtype: DTypeLike = np.float32) -> None:
+        """Writes a safetensors file: all of it or, if something fails, nothing.
+
+        Args:
+            path: where to; a file that is there already is replaced.
+            dtype: float32, or float16 for a file of half the size.
+        """
+        with np.errstate(over="ignore"):  # what does not fit is refused below
+            tensors = {name: np.ascontiguousarray(tensor, dtype) for name, tensor in self.tensors.items()}
+        _check_tensors(tensors, _shapes(self.hidden))
+        header = {
+            "format": FORMAT,
+            "layout": layout_hash(),
+            "hidden": json.dumps(self.hidden),
+            "activation": self.activation,
+            "residual": json.dumps(self.residual),
+            "training": json.dumps(self.training),
+        }
+        header["checksum"] = checksum(header, tensors)
+        _write(Path(path), safetensors_bytes(tensors, header))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Reads a file that `save` has written; one that is damaged or does not fit this game is refused."""
+        try:
+            header, tensors = _read(Path(path))
+            _check_header(header, tensors)
+            return cls(
+                hidden=tuple(_from_json(header, "hidden", list)),
+                tensors=tensors,
+                activation=header["activation"],
+                residual=_from_json(header, "residual", bool),
+                training=_from_json(header, "training", dict),
+            )
+        except InvalidModel as problem:
+            raise InvalidModel(f"model {path}: {problem}") from None
+
+
+class PolicyAgent:
+    """Plays what a network says: `policy:PATH`, with settings behind it `policy:PATH:temperature=0.5:lookahead=4`.
+
+    It plays the action with the highest logit; with a temperature it draws from softmax(logits / temperature), from the
+    random stream of each game. Looking ahead it tries every legal action in so many clones with redrawn hidden parts,
+    and adds to its logit `VALUE_WEIGHT` times the mean value that the network gives the player's own view of what
+    follows, or the reward where the game is over. That needs a value head trained on views of players who are
+    not on turn, too, for the reward of these games.
+
+    Args:
+        settings: the path of a model file with or without settings behind it, or a network.
+        temperature: 0 plays the best action, 1 as often as the network says.
+        lookahead: clones for each action; 0 does not look ahead.
+    """
+
+    def __init__(self, settings: str | Path | Network = "", temperature: float = 0.0, lookahead: int = 0) -> None:
+        options: dict[str, str] = {}
+        if isinstance(settings, str):
+            settings, options = _split(settings)
+        if settings == "":
+            raise InvalidArgument("policy needs the path of a model file: policy:PATH")
+        self.path = None if isinstance(settings, Network) else Path(settings)
+        """The model file, if the network comes from one."""
+        self.temperature = _number("temperature", options.get("temperature", temperature), float)
+        self.lookahead = _number("lookahead", options.get("lookahead", lookahead), int)
+        self.network = settings if isinstance(settings, Network) else Network.load(settings)
+        self.name = self._name("policy" if self.path is None else f"policy:{self.path.stem}")
+
+    def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One legal action per row."""
+        masks = np.empty((rows.size, actions.COUNT), np.int8)
+        logits, _ = self.network.evaluate(games.observe(rows=rows, masks=masks))
+        scores = logits.astype(np.float64)
+        if self.lookahead:
+            for begin in range(0, rows.size, ROWS_AT_ONCE):
+                part = slice(begin, begin + ROWS_AT_ONCE)
+                scores[part] += VALUE_WEIGHT * self._values_ahead(games, rows[part], masks[part])
+        if self.temperature:
+            noise = np.empty(scores.shape)
+            draw_noise(games.random_keys(rows), noise, 0, rows.size)
+            scores += self.temperature * noise
+        best: NDArray[np.int64] = np.where(masks, scores, -np.inf).argmax(axis=1)
+        return best
+
+    def _values_ahead(self, games: PublicView, rows: NDArray[np.int64], masks: NDArray[np.int8]) -> NDArray[np.float64]:
+        """The mean value of every legal action for the player on turn, 0 for others, (K, actions.COUNT)."""
+        values = np.zeros(masks.shape)
+        places, codes = np.nonzero(masks)
+        seats = games.current_player[rows][places].astype(np.int64)
+        for _ in range(self.lookahead):
+            after = games.resample_hidden(games.random_keys(rows), rows)[places]
+            after.step(codes)
+            _, expected = self.network.evaluate(after.observe(player=seats))
+            rewards = np.take_along_axis(after.rewards, seats[:, None], axis=1)[:, 0]
+            values[places, codes] += np.where(after.over, rewards, expected)
+        return values / self.lookahead
+
+    def _name(self, model: str) -> str:
+        temperature = f":temperature={self.temperature:g}" if self.temperature else ""
+        return model + temperature + (f":lookahead={self.lookahead}" if self.lookahead else "")
+
+
+def ppo(settings: str = "") -> PolicyAgent:
+    """The network that this package brings along, trained by PPO: `ppo`, `ppo:temperature=0.5`, `ppo:lookahead=4`."""
+    if settings and _split(f":{settings}")[0]:
+        raise InvalidArgument(f"{settings!r} is no setting of a network player: these are {_OPTIONS}")
+    with as_file(files("montecristo_agents") / "models" / "ppo.safetensors") as path:
+        if not path.is_file():
+            raise InvalidModel("this installation brings no network along: train one and play it as policy:PATH")
+        agent = PolicyAgent(f"{path}:{settings}" if settings else path)
+    agent.name = agent._name("ppo")
+    return agent
+
+
+_OPTIONS = "temperature=NUMBER and lookahead=NUMBER"
+
+
+def _split(settings: str) -> tuple[str, dict[str, str]]:
+    """A path and the settings behind it; a path may have colons of its own."""
+    path = settings
+    options: dict[str, str] = {}
+    while found := re.fullmatch(r"(.*):([a-z]+)=([^:/\\]*)", path, re.DOTALL):
+        path, option, value = found.groups()
+        if option not in ("temperature", "lookahead"):
+            raise InvalidArgument(f"'{option}={value}' is no setting of a network player: these are {_OPTIONS}")
+        options.setdefault(option, value)  # the last one given counts
+    return path, options
+
+
+def _number(name: str, value: str | float, kind: type[N]) -> N:
+    """A setting that is a number from 0."""
+    try:
+        number = kind(str(value))
+        if number >= 0 and math.isfinite(number):
+            return number
+    except ValueError:
+        pass
+    whole = "a whole number" if kind is int else "a number"
+    raise InvalidArgument(f"{name} must be {whole} from 0, but is {value!r}")
+
+
+# --- Files -----------------------------------------------------------------------------------------------------------
+
+
+def checksum(header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> str:
+    """A hash of everything in a model file but for itself."""
+    digest = hashlib.sha256()
+    for name, text in sorted(header.items()):
+        if name != "checksum":
+            digest.update(f"{name}={text}\0".encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tensor.shape}\0".encode() + tensor.tobytes())
+    return digest.hexdigest()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file under a temporary name first, so that it is never seen unfinished."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """The header and the tensors of a safetensors file."""
+    try:
+        with safe_open(path, framework="np") as file:
+            kinds = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118, not a mapping
+            if others := [f"{name} ({kind})" for name, kind in kinds.items() if kind not in _STORED]:
+                raise InvalidModel(f"weights must be float16 or float32, but there are {', '.join(others)}")
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in kinds}
+    except FileNotFoundError:
+        raise InvalidModel("there is no such file; give the path of a .safetensors file") from None
+    except (OSError, SafetensorError) as problem:
+        raise InvalidModel(f"cannot be read ({problem}): get it anew, or train it again") from None
+
+
+def _check_header(header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> None:
+    """The file is one of ours, whole, and made for this version of the game."""
+    if "format" in header and header["format"] != FORMAT:
+        raise InvalidModel(f"has format {header['format']}, but this version of montecristo-env reads format {FORMAT}")
+    if missing := [name for name in _HEADER if name not in header]:
+        raise InvalidModel(f"is no model for this game: its header lacks {', '.join(missing)}")
+    if header["checksum"] != checksum(header, tensors):
+        raise InvalidModel("is damaged, its checksum is not that of its content: get it anew, or train it again")
+    if header["layout"] != layout_hash():
+        raise InvalidModel(
+            f"was trained on observations and actions with the layout {header['layout']}, but this version of "
+            f"montecristo-env has {layout_hash()}: train it again, or install the version it was made with"
+        )
+
+
+def _from_json(header: Mapping[str, str], name: str, kind: type[T]) -> T:
+    """What an entry of the header says."""
+    try:
+        value = json.loads(header[name])
+    except ValueError:
+        value = None
+    if not isinstance(value, kind):
+        raise InvalidModel(f"its header must give {name} as a JSON {kind.__name__}, but says {header[name]!r}")
+    return value
+
+
+# --- Tensors ---------------------------------------------------------------------------------------------------------
+
+
+def _shapes(hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """What tensors a network has, and of what shape."""
+    if not hidden or not all(isinstance(size, int) and size > 0 for size in hidden):
+        raise InvalidModel(f"hidden must be the sizes of one or more layers, but is {hidden!r}")
+    layers = {f"trunk.{number}": sizes for number, sizes in enumerate(pairwise((observation.SIZE, *hidden)))}
+    layers |= {"policy": (hidden[-1], actions.COUNT), "value": (hidden[-1], VALUE)}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, (inputs, outputs) in layers.items():
+        shapes |= {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+    return shapes
+
+
+def _check_tensors(tensors: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    if missing := sorted(shapes.keys() - tensors.keys()):
+        raise InvalidModel(f"lacks the weights {', '.join(missing)}")
+    if extra := sorted(tensors.keys() - shapes.keys()):
+        raise InvalidModel(f"has weights that do not belong to it: {', '.join(extra)}")
+    for name, shape in shapes.items():
+        if tensors[name].shape != shape:
+            raise InvalidModel(f"{name} must have the shape {shape}, but has {tensors[name].shape}")
+        if not np.isfinite(tensors[name]).all():
+            raise InvalidModel(f"{name} has weights that are not finite {tensors[name].dtype} numbers")
+
+
+def _pack(
+    hidden: tuple[int, ...], tensors: Mapping[str, NDArray[Any]], residual: bool
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """All weights in a row, and a line for every layer that says where they are: START, INPUTS, OUTPUTS, RESIDUAL.
+
+    Matrices are transposed, so that the weights of one input lie together; the biases follow. The scale of observations
+    becomes part of the first layer, and the two heads become one.
+    """
+    single = {name: np.asarray(tensor, np.float32) for name, tensor in tensors.items()}
+    layers = [(single[f"trunk.{number}.weight"], single[f"trunk.{number}.bias"]) for number in range(len(hidden))]
+    layers[0] = (layers[0][0] * observation.SCALE, layers[0][1])
+    heads = [np.concatenate([single[f"policy.{part}"], single[f"value.{part}"]]) for part in ("weight", "bias")]
+    layers.append((heads[0], heads[1]))
+    lines, pieces, start = [], [], 0
+    for number, (weight, bias) in enumerate(layers):
+        outputs, inputs = weight.shape
+        lines.append((start, inputs, outputs, residual and inputs == outputs and 0 < number < len(hidden)))
+        pieces += [weight.T.ravel(), bias]
+        start += weight.size + bias.size
+    return np.concatenate(pieces), np.array(lines, np.int64)
+
+
+# --- Compiled --------------------------------------------------------------------------------------------------------
+
+START, INPUTS, OUTPUTS, RESIDUAL = range(4)  # of a layer
+_ZERO = np.float32(0)
+_SPARE_BITS = np.uint64(12)  # 52 bits and a half are exact in a float, and never 0 or 1
+_STEPS = 2.0**52
+_library = Library("the network player", __file__)
+
+
+@_library.entry_point
+def evaluate_rows(
+    observations: np.ndarray,
+    weights: np.ndarray,
+    layers: np.ndarray,
+    tanh: bool,
+    out: np.ndarray,
+    begin: int,
+    end: int,
+) -> None:
+    """Logits and value of every row."""
+    heads = len(layers) - 1
+    widest = int(layers[:, OUTPUTS].max())
+    inputs, outputs = np.empty(widest, np.float32), np.empty(widest, np.float32)
+    active = np.empty(int(layers[:, INPUTS].max()), np.int64)
+    for k in range(begin, end):
+        for number in range(heads):
+            inputs, outputs = outputs, inputs
+            size = layers[number, OUTPUTS]
+            if number == 0:
+                _multiply(observations[k], weights, layers[0], active, outputs[:size])
+            else:
+                _multiply(inputs[: layers[number, INPUTS]], weights, layers[number], active, outputs[:size])
+            _activate(outputs[:size], inputs, tanh, layers[number, RESIDUAL] == 1)
+        _multiply(outputs[: layers[heads, INPUTS]], weights, layers[heads], active, out[k])
+
+
+@kernel
+def _multiply(x: np.ndarray, weights: np.ndarray, layer: np.ndarray, active: np.ndarray, out: np.ndarray) -> None:
+    """What a layer gives for x, before activation.
+
+    Most inputs are 0 and are passed over; the others are taken four at a time, to load and store `out` less often.
+    """
+    first_bias = layer[START] + layer[INPUTS] * layer[OUTPUTS]
+    matrix = weights[layer[START] : first_bias].reshape((layer[INPUTS], layer[OUTPUTS]))
+    out[:] = weights[first_bias : first_bias + layer[OUTPUTS]]
+    count = 0
+    for i in range(x.size):
+        if x[i] != 0:
+            active[count] = i
+            count += 1
+    done = 0
+    while done + 4 <= count:
+        a, b, c, d = active[done], active[done + 1], active[done + 2], active[done + 3]
+        xa, xb, xc, xd = np.float32(x[a]), np.float32(x[b]), np.float32(x[c]), np.float32(x[d])
+        wa, wb, wc, wd = matrix[a], matrix[b], matrix[c], matrix[d]
+        for j in range(out.size):
+            out[j] = (((out[j] + xa * wa[j]) + xb * wb[j]) + xc * wc[j]) + xd * wd[j]
+        done += 4
+    for rest in range(done, count):
+        xa, wa = np.float32(x[active[rest]]), matrix[active[rest]]
+        for j in range(out.size):
+            out[j] += xa * wa[j]
+
+
+@kernel
+def _activate(out: np.ndarray, inputs: np.ndarray, tanh: bool, residual: bool) -> None:
+    for j in range(out.size):
+        out[j] = np.tanh(out[j]) if tanh else max(out[j], _ZERO)
+        if residual:
+            out[j] += inputs[j]
+
+
+@_library.entry_point
+def draw_noise(keys: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """Gumbel noise for every action of every row: the highest of logits with noise is a draw from their softmax."""
+    for k in range(begin, end):
+        for action in range(out.shape[1]):
+            uniform = (float(stream(keys[k], action) >> _SPARE_BITS) + 0.5) / _STEPS
+            out[k, action] = -np.log(-np.log(uniform))
+
+
+def _call_every_entry_point() -> None:
+    layers = np.array([(0, 1, 1, 0), (2, 1, 1, 0)])
+    weights, out = np.zeros(4, np.float32), np.zeros((1, 1), np.float32)
+    evaluate_rows(np.zeros((1, 1), np.int8), weights, layers, False, out, 0, 1)
+    draw_noise(np.zeros(1, np.uint64), np.zeros((1, 1)), 0, 1)
