@@ -133,7 +133,7 @@ def test_only_who_saw_the_bag_could_know_which_marker_to_move() -> None:
     agent = MctsAgent("300:rollout=random:rounds=2")
     for kind, move in ((RUBY, "market R up 1"), (EMERALD, "market E up 2")):
         known = answers(agent, market_before_a_chest(kind, known=True))
-        assert (known == CODE[move]).mean() > 0.9
+        assert (known == CODE[move]).mean() >= 0.8
     with_rubies, with_emeralds = (market_before_a_chest(kind, known=False) for kind in (RUBY, EMERALD))
     assert (with_rubies.states["bag_order"] != with_emeralds.states["bag_order"]).any()
     np.testing.assert_array_equal(answers(agent, with_rubies), answers(agent, with_emeralds))

@@ -1,4 +1,4 @@
-"""The players that search: Monte Carlo tree search on games whose hidden parts are redrawn in every simulation."""
+"""The player that searches: Monte Carlo tree search on games whose hidden parts are redrawn in every simulation."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class MctsAgent:
 
     def __init__(self, settings: str = str(SIMULATIONS)) -> None:
         simulations, *options = settings.split(":")
-        self.simulations = _whole_number("the number of simulations", simulations, 1, MOST_SIMULATIONS)
+        self.simulations = whole_number("the number of simulations", simulations, 1, MOST_SIMULATIONS)
         self.rollout = ROLLOUTS[0]
         self.rounds = ROUNDS
         for option in options:
@@ -64,7 +64,7 @@ class MctsAgent:
             if name == "rollout" and value in ROLLOUTS:
                 self.rollout = value
             elif name == "rounds":
-                self.rounds = _whole_number("rounds", value, 0, MOST_ROUNDS)
+                self.rounds = whole_number("rounds", value, 0, MOST_ROUNDS)
             else:
                 raise InvalidArgument(
                     f"{option!r} is no setting of mcts: these are rollout={' or rollout='.join(ROLLOUTS)}, and rounds=N"
@@ -95,7 +95,8 @@ class MctsAgent:
         return actions
 
 
-def _whole_number(what: str, text: str, lowest: int, highest: int) -> int:
+def whole_number(what: str, text: str, lowest: int, highest: int) -> int:
+    """The number that a setting gives."""
     if not (text.isascii() and text.isdecimal()) or not lowest <= int(text) <= highest:
         raise InvalidArgument(f"{what} must be a whole number from {lowest} to {highest}, but is {text!r}")
     return int(text)

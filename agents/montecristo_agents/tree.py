@@ -124,12 +124,21 @@ def back_up(tree: np.ndarray, leaf: int, values: np.ndarray) -> None:
 
 @kernel
 def most_visited(tree: np.ndarray) -> int:
-    """The action at the root that was tried most; of several the one with the best values."""
+    """The action at the root that was tried most; of several the one with the best values, then the likeliest."""
     best = int(tree[ROOT].first_child)
     child = best
     while child != NONE:
-        more = int(tree[child].visits) - int(tree[best].visits)
-        if more > 0 or (more == 0 and tree[child].total > tree[best].total):
+        if goes_before(tree[child], tree[best]):
             best = child
         child = int(tree[child].next_sibling)
     return action_of(tree[best].move)
+
+
+@kernel
+def goes_before(node: Row, other: Row) -> bool:
+    """Whether a move is better than another one, as far as the search knows."""
+    if node.visits != other.visits:
+        return bool(node.visits > other.visits)
+    if node.total != other.total:
+        return bool(node.total > other.total)
+    return bool(node.prior > other.prior)
