@@ -13,6 +13,7 @@ from montecristo_agents import mcts
 from montecristo_agents.mcts import MctsAgent
 from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView, Ruleset, make_agent
 from montecristo_env.agent import Agent
+from montecristo_env.core.constants import NONE
 from shell_helpers import run_python
 
 
@@ -59,6 +60,14 @@ def test_threads_do_not_change_play(monkeypatch: pytest.MonkeyPatch, cores: int)
     before = answers(MctsAgent("40"), games)
     monkeypatch.setattr(mcts, "ALL_CORES", cores)
     np.testing.assert_array_equal(answers(MctsAgent("40"), games), before)
+
+
+def test_has_nothing_to_say_to_no_games_and_to_games_that_are_over() -> None:
+    games = GameBatch(2, 2, seed=0)
+    games.play_random(10_000)
+    assert games.over.all()
+    np.testing.assert_array_equal(answers(MctsAgent("5"), games), [NONE, NONE])
+    assert MctsAgent("5").act(PublicView(games), np.zeros(0, np.int64)).shape == (0,)
 
 
 def test_other_random_streams_give_other_searches() -> None:

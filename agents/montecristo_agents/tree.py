@@ -124,8 +124,13 @@ def back_up(tree: np.ndarray, leaf: int, values: np.ndarray) -> None:
 
 @kernel
 def most_visited(tree: np.ndarray) -> int:
-    """The action at the root that was tried most; of several the one with the best values, then the likeliest."""
+    """The action at the root that was tried most; of several the one with the best values, then the likeliest.
+
+    NONE if the game is over.
+    """
     best = int(tree[ROOT].first_child)
+    if best == NONE:
+        return NONE
     child = best
     while child != NONE:
         if goes_before(tree[child], tree[best]):
