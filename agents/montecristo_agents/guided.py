@@ -1,0 +1,232 @@
+"""The player that searches with a trained network at its side."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_agents import tree
+from montecristo_agents.mcts import MOST_SIMULATIONS, whole_number
+from montecristo_agents.policy import Network
+from montecristo_agents.tree import (
+    NODE,
+    ROOT,
+    add_child,
+    back_up,
+    choice_of,
+    forget_hidden,
+    imagine,
+    most_visited,
+    move_of,
+    plant,
+)
+from montecristo_env.agent import PublicView
+from montecristo_env.core._jit import Library, kernel
+from montecristo_env.core.actions import COUNT, FIRST
+from montecristo_env.core.chance import stream
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
+from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
+from montecristo_env.core.legal import NOTHING, bit
+from montecristo_env.core.observation import SIZE, observe
+from montecristo_env.core.rules import play
+from montecristo_env.core.scoring import WIN, write_rewards
+from montecristo_env.errors import InvalidArgument
+from montecristo_env.threads import ALL_CORES, share
+
+CURIOSITY = 1.5  # how much the search trusts the network's idea of a move that was tried seldom
+GAMES_AT_ONCE = 128  # so that their trees do not fill the memory
+GAMES_PER_THREAD = 32  # games that are worth a thread when each goes down its tree once
+MOST_CHOICES = int(np.diff(FIRST).max())  # of one decision
+
+library = Library("the guided search", __file__, tree.__file__)
+
+
+class GuidedAgent:
+    """Searches with a network at its side: `policy+mcts:PATH:200` makes 200 simulations with the model file at PATH.
+
+    A simulation goes down to a position with a new move, as that of `MctsAgent`; there nobody plays on, but the
+    network says how likely each move is and, from the seat of every player, what he may hope for. That needs a
+    value head trained on views of players who are not on turn, too, for the reward "win". All games
+    of a batch go down together, so that the network is asked for all of them at once.
+
+    Args:
+        settings: the path of a model file, a colon and the number of simulations per decision.
+    """
+
+    def __init__(self, settings: str = "") -> None:
+        path, _, simulations = settings.rpartition(":")
+        if not path:
+            raise InvalidArgument(
+                f"policy+mcts needs a model file and a number of simulations: policy+mcts:PATH:200, not {settings!r}"
+            )
+        self.simulations = whole_number("the number of simulations", simulations, 1, MOST_SIMULATIONS)
+        self.network = Network.load(path)
+        self.name = f"policy+mcts:{Path(path).stem}:{self.simulations}"
+        library.compile_once(_call_every_entry_point)
+
+    def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One legal action per row."""
+        parts = [rows[begin : begin + GAMES_AT_ONCE] for begin in range(0, rows.size, GAMES_AT_ONCE)]
+        return np.concatenate([np.zeros(0, np.int64), *(self._search(games, part) for part in parts)])
+
+    def _search(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        keys = games.random_keys(rows)
+        roots = games.resample_hidden(keys, rows).states
+        played = aligned_empty(roots.size, STATE)
+        trees = np.empty((roots.size, 1 + self.simulations * MOST_CHOICES), NODE)
+        sizes, leaves = np.zeros(roots.size, np.int64), np.zeros(roots.size, np.int64)
+        seen = np.empty((roots.size, MAX_PLAYERS, SIZE), np.int8)
+        logits = np.zeros((roots.size, MAX_PLAYERS, COUNT), np.float32)
+        values = np.zeros((roots.size, MAX_PLAYERS), np.float32)
+        seated = np.arange(MAX_PLAYERS) < roots["num_players"][:, None]
+
+        def run(function: Callable[..., None], *args: Any) -> None:
+            share(function, *args, size=roots.size, threads=ALL_CORES, least=GAMES_PER_THREAD)
+
+        run(plant_trees, roots, trees, sizes)
+        for simulation in range(self.simulations):
+            run(descend_games, roots, keys, simulation, trees, played, leaves, seen)
+            asked = seated & (played["legal"] != NOTHING)[:, None]
+            logits[asked], values[asked] = self.network.evaluate(seen[asked])
+            run(grow_trees, played, trees, sizes, leaves, logits, values)
+        actions = np.empty(roots.size, np.int64)
+        run(choose_actions, trees, actions)
+        return actions
+
+
+@library.entry_point
+def plant_trees(roots: States, trees: np.ndarray, sizes: np.ndarray, begin: int, end: int) -> None:
+    """A new tree for every root."""
+    for k in range(begin, end):
+        forget_hidden(roots[k])
+        sizes[k] = plant(trees[k])
+
+
+@library.entry_point
+def descend_games(
+    roots: States,
+    keys: np.ndarray,
+    simulation: int,
+    trees: np.ndarray,
+    played: States,
+    leaves: np.ndarray,
+    seen: np.ndarray,
+    begin: int,
+    end: int,
+) -> None:
+    """Goes down in every tree to a position with a move that it does not have; what every player sees there."""
+    for k in range(begin, end):
+        s = played[k]
+        imagine(roots[k], stream(keys[k], simulation), s)
+        leaves[k] = descend_guided(trees[k], s)
+        for player in range(s.num_players):
+            observe(s, player, seen[k, player])
+
+
+@kernel
+def descend_guided(tree: np.ndarray, s: Row) -> int:
+    """Plays the most promising moves until one is missing in the tree, or the game is over; that node."""
+    node = ROOT
+    while s.legal != NOTHING:
+        missing, mean = survey(tree, node, s)
+        if missing != NOTHING:
+            break
+        node = most_promising(tree, node, s, mean)
+        play(s, choice_of(s, tree[node].move))
+    return node
+
+
+@kernel
+def survey(tree: np.ndarray, node: int, s: Row) -> tuple[np.uint64, float]:
+    """The legal choices that have no child, and the mean value of those that have been tried."""
+    missing = s.legal
+    total, visits = 0.0, 0
+    child = int(tree[node].first_child)
+    while child != NONE:
+        move = tree[child]
+        choice = choice_of(s, move.move)
+        if choice != NONE:
+            missing &= ~bit(choice)
+            total += move.total
+            visits += int(move.visits)
+        child = int(move.next_sibling)
+    return missing, total / max(visits, 1)
+
+
+@kernel
+def most_promising(tree: np.ndarray, node: int, s: Row, mean: float) -> int:
+    """The child with the best value and the most likely to be better still; `mean` is the value of untried ones."""
+    best, highest = NONE, 0.0
+    child = int(tree[node].first_child)
+    while child != NONE:
+        move = tree[child]
+        if choice_of(s, move.move) != NONE:
+            move.available += 1
+            visits = int(move.visits)
+            value = move.total / visits if visits > 0 else mean
+            bound = value + CURIOSITY * move.prior * np.sqrt(int(move.available)) / (1 + visits)
+            if best == NONE or bound > highest:
+                best, highest = child, bound
+        child = int(move.next_sibling)
+    return best
+
+
+@library.entry_point
+def grow_trees(
+    played: States,
+    trees: np.ndarray,
+    sizes: np.ndarray,
+    leaves: np.ndarray,
+    logits: np.ndarray,
+    values: np.ndarray,
+    begin: int,
+    end: int,
+) -> None:
+    """Adds to every leaf the moves that are missing, and tells the tree the values."""
+    for k in range(begin, end):
+        s = played[k]
+        if s.legal == NOTHING:
+            write_rewards(s, WIN, values[k])
+        else:
+            sizes[k] = add_missing(trees[k], sizes[k], leaves[k], s, logits[k, s.current_player])
+        back_up(trees[k], leaves[k], values[k])
+
+
+@kernel
+def add_missing(tree: np.ndarray, size: int, node: int, s: Row, logits: np.ndarray) -> int:
+    """A child for every legal choice that has none, as likely as the network says; the new size of the tree."""
+    missing, _ = survey(tree, node, s)
+    first, choices = int(FIRST[s.decision]), int(FIRST[s.decision + 1] - FIRST[s.decision])
+    highest = -np.inf
+    for choice in range(choices):
+        if s.legal & bit(choice) != NOTHING:
+            highest = max(highest, float(logits[first + choice]))
+    total = 0.0
+    for choice in range(choices):
+        if s.legal & bit(choice) != NOTHING:
+            total += np.exp(float(logits[first + choice]) - highest)
+    for choice in range(choices):
+        if missing & bit(choice) != NOTHING:
+            add_child(tree, size, node, move_of(s, choice), np.exp(float(logits[first + choice]) - highest) / total)
+            size += 1
+    return size
+
+
+@library.entry_point
+def choose_actions(trees: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """The action of every tree."""
+    for k in range(begin, end):
+        out[k] = most_visited(trees[k])
+
+
+def _call_every_entry_point() -> None:
+    roots = aligned_zeros(1, STATE)
+    roots["num_players"] = MIN_PLAYERS
+    keys, numbers, trees = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((1, 1), NODE)
+    seen, logits = np.zeros((1, MAX_PLAYERS, SIZE), np.int8), np.zeros((1, MAX_PLAYERS, COUNT), np.float32)
+    plant_trees(roots, trees, numbers, 0, 1)
+    descend_games(roots, keys, 0, trees, roots.copy(), numbers, seen, 0, 1)
+    grow_trees(roots, trees, numbers, numbers, logits, np.zeros((1, MAX_PLAYERS), np.float32), 0, 1)
+    choose_actions(trees, numbers, 0, 1)

@@ -1,0 +1,239 @@
+"""The player that searches: Monte Carlo tree search on games whose hidden parts are redrawn in every simulation."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_agents import greedy, tree
+from montecristo_agents.greedy import POINT, greedy_choice, outlook
+from montecristo_agents.tree import (
+    NODE,
+    ROOT,
+    add_child,
+    back_up,
+    choice_of,
+    forget_hidden,
+    imagine,
+    most_visited,
+    move_of,
+    plant,
+)
+from montecristo_env.agent import PublicView
+from montecristo_env.core._jit import Library, kernel
+from montecristo_env.core.chance import advance, mix, random_choice
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
+from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
+from montecristo_env.core.legal import NOTHING, bit
+from montecristo_env.core.rules import play
+from montecristo_env.core.scoring import gathered_points
+from montecristo_env.errors import InvalidArgument
+from montecristo_env.threads import ALL_CORES, share
+
+SIMULATIONS = 800
+MOST_SIMULATIONS = 1_000_000
+MOST_ROUNDS = 100
+ROLLOUTS = ("greedy", "random")
+
+# --- found by matches between versions
+ROUNDS = 1
+EXPLORATION = 0.5  # how much a move gains by being tried seldom
+SWING = 10.0  # points of lead that make a win e times as likely
+
+library = Library("the search", __file__, greedy.__file__, tree.__file__)
+
+
+class MctsAgent:
+    """Searches for a move with so many simulations: `mcts:800`, `mcts:800:rollout=random`, `mcts:800:rounds=3`.
+
+    A simulation redraws what is hidden, goes down the tree of the moves tried so far to one that is new, plays on from
+    there, judges the position by the scores and by what a scoring round would bring, and tells the moves on its way.
+    The move tried most often is played. All randomness comes from the random stream of each game.
+
+    Args:
+        settings: the number of simulations per decision, then settings, all separated by colons. `rollout=greedy` or
+            `rollout=random`: who plays on from the new move. `rounds=N`: until N rounds of the slide have begun,
+            or the game is over; with 0 the position is judged at once.
+    """
+
+    def __init__(self, settings: str = str(SIMULATIONS)) -> None:
+        simulations, *options = settings.split(":")
+        self.simulations = whole_number("the number of simulations", simulations, 1, MOST_SIMULATIONS)
+        self.rollout = ROLLOUTS[0]
+        self.rounds = ROUNDS
+        for option in options:
+            name, _, value = option.partition("=")
+            if name == "rollout" and value in ROLLOUTS:
+                self.rollout = value
+            elif name == "rounds":
+                self.rounds = whole_number("rounds", value, 0, MOST_ROUNDS)
+            else:
+                raise InvalidArgument(
+                    f"{option!r} is no setting of mcts: these are rollout={' or rollout='.join(ROLLOUTS)}, and rounds=N"
+                )
+        self.name = f"mcts:{settings}"
+        library.compile_once(_call_every_entry_point)
+
+    def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One legal action per row."""
+        keys = games.random_keys(rows)
+        roots = games.resample_hidden(keys, rows).states
+        parts = min(ALL_CORES, roots.size)
+        actions = np.empty(roots.size, np.int64)
+        share(
+            search_games,
+            roots,
+            keys,
+            self.simulations,
+            self.rollout == "greedy",
+            self.rounds,
+            np.empty((parts, 1 + self.simulations), NODE),
+            aligned_empty(parts, STATE),
+            np.empty((parts, MAX_PLAYERS)),
+            actions,
+            size=parts,
+            threads=ALL_CORES,
+        )
+        return actions
+
+
+def whole_number(what: str, text: str, lowest: int, highest: int) -> int:
+    """The number that a setting gives."""
+    if not (text.isascii() and text.isdecimal()) or not lowest <= int(text) <= highest:
+        raise InvalidArgument(f"{what} must be a whole number from {lowest} to {highest}, but is {text!r}")
+    return int(text)
+
+
+@library.entry_point
+def search_games(
+    roots: States,
+    keys: np.ndarray,
+    simulations: int,
+    greedily: bool,
+    rounds: int,
+    trees: np.ndarray,
+    games: States,
+    values: np.ndarray,
+    out: np.ndarray,
+    begin: int,
+    end: int,
+) -> None:
+    """The best action of every root. A part of the work, with a tree of its own, is every so many-th root."""
+    parts = len(trees)
+    for part in range(begin, end):
+        for k in range(part, len(roots), parts):
+            forget_hidden(roots[k])
+            search(roots[k], keys[k], simulations, greedily, rounds, trees[part], games[part], values[part])
+            out[k] = most_visited(trees[part])
+
+
+@kernel
+def search(
+    root: Row,
+    key: np.uint64,
+    simulations: int,
+    greedily: bool,
+    rounds: int,
+    tree: np.ndarray,
+    s: Row,
+    values: np.ndarray,
+) -> None:
+    """Grows a tree from the root, one node with every simulation."""
+    size = plant(tree)
+    for _ in range(simulations):
+        key = advance(key)
+        imagine(root, mix(key), s)
+        node, new_choice = descend(tree, s)
+        if new_choice != NONE:
+            node = add_child(tree, size, node, move_of(s, new_choice), 1.0)
+            size += 1
+            play(s, new_choice)
+        roll_out(s, greedily, int(s.round_number) + rounds)
+        judge(s, values)
+        back_up(tree, node, values)
+
+
+@kernel
+def descend(tree: np.ndarray, s: Row) -> tuple[int, int]:
+    """Plays the most promising moves until a new one is due; that node and the new choice, or NONE: game over."""
+    node = ROOT
+    while s.legal != NOTHING:
+        best, new_choices = look_at_children(tree, node, s)
+        if new_choices != NOTHING:
+            return node, random_among(s, new_choices)
+        node = best
+        play(s, choice_of(s, tree[node].move))
+    return node, NONE
+
+
+@kernel
+def look_at_children(tree: np.ndarray, node: int, s: Row) -> tuple[int, np.uint64]:
+    """The child with the highest upper confidence bound, among those legal here; and the choices without a child."""
+    new_choices = s.legal
+    best, highest = NONE, 0.0
+    child = int(tree[node].first_child)
+    while child != NONE:
+        move = tree[child]
+        choice = choice_of(s, move.move)
+        if choice != NONE:
+            new_choices &= ~bit(choice)
+            move.available += 1
+            visits = int(move.visits)
+            bound = move.total / visits + EXPLORATION * np.sqrt(np.log(int(move.available)) / visits)
+            if best == NONE or bound > highest:
+                best, highest = child, bound
+        child = int(move.next_sibling)
+    return best, new_choices
+
+
+@kernel
+def random_among(s: Row, choices: np.uint64) -> int:
+    """A uniformly random one of these choices."""
+    legal = s.legal
+    s.legal = choices
+    choice = random_choice(s)
+    s.legal = legal
+    return choice
+
+
+@kernel
+def roll_out(s: Row, greedily: bool, last_round: int) -> None:
+    """Plays on until this round begins or the game is over."""
+    while s.legal != NOTHING and s.round_number < last_round:
+        play(s, greedy_choice(s) if greedily else random_choice(s))
+
+
+@kernel
+def judge(s: Row, values: np.ndarray) -> None:
+    """What every player may hope for: his share of the win, or the chances that the points give him."""
+    players = int(s.num_players)
+    if s.legal == NOTHING:
+        winners = 0
+        for player in range(players):
+            winners += int(s.winners[player])
+        for player in range(players):
+            values[player] = s.winners[player] / winners
+        return
+    for player in range(players):
+        values[player] = expected_points(s, player)
+    most = values[:players].max()
+    total = 0.0
+    for player in range(players):
+        values[player] = np.exp((values[player] - most) / SWING)
+        total += values[player]
+    for player in range(players):
+        values[player] /= total
+
+
+@kernel
+def expected_points(s: Row, player: int) -> float:
+    """Points of a player, and those that he can expect to be ahead of the mean by, if a scoring round came now."""
+    players = int(s.num_players)
+    lead = outlook(s, player, False) * (players - 1) / players  # over all players, not only over the others
+    return int(s.score[player]) + gathered_points(s, player) + lead / POINT
+
+
+def _call_every_entry_point() -> None:
+    roots = aligned_zeros(1, STATE)
+    roots["num_players"] = MIN_PLAYERS
+    keys, actions = np.zeros(1, np.uint64), np.zeros(1, np.int64)
+    trees, values = np.zeros((1, 1), NODE), np.zeros((1, MAX_PLAYERS))
+    search_games(roots, keys, 0, True, 0, trees, roots.copy(), values, actions, 0, 1)

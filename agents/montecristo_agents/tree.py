@@ -1,0 +1,149 @@
+"""The tree of a search, which stands for what has been decided and not for what chance has brought (an open loop).
+
+Every simulation plays one game from the root down, with hidden parts and chance of its own. So the same node is reached
+in different positions, which allow different moves: each move counts how often it was there to be chosen.
+A value is given to every player, and who decides looks at his own (max^n).
+"""
+
+import numpy as np
+
+from montecristo_env.core._jit import copy_bytes, kernel
+from montecristo_env.core.actions import FIRST
+from montecristo_env.core.chance import resample_hidden
+from montecristo_env.core.constants import HIDDEN_SLOTS, MAX_PLAYERS, NONE, TOKEN_TYPES
+from montecristo_env.core.layout import STATE, Row
+from montecristo_env.core.legal import NOTHING, bit
+
+NODE = np.dtype(
+    [
+        ("move", np.int32),  # what led here: see `move_of`
+        ("parent", np.int32),
+        ("first_child", np.int32),  # NONE without children
+        ("next_sibling", np.int32),  # NONE for the last
+        ("visits", np.int32),
+        ("available", np.int32),  # visits of the parent in which this move was legal
+        ("total", np.float64),  # sum of the values for the player who made the move
+        ("prior", np.float64),  # how likely the move seemed before it was tried
+    ]
+)
+ROOT = 0
+_ROW_BYTES = STATE.itemsize
+
+
+@kernel
+def forget_hidden(s: Row) -> None:
+    """Puts everything hidden in one order that is always the same, so that no trace of the true one is left.
+
+    Which cards are hidden in each shuffle and which tokens are in the bag is public (§10.1).
+    """
+    drawn = 0
+    for token in range(TOKEN_TYPES):
+        for _ in range(s.bag[token]):
+            s.bag_order[drawn] = token
+            drawn += 1
+    for last in range(HIDDEN_SLOTS - 1, 0, -1):
+        for slot in range(last):
+            alike = s.slot_shuffle[slot] == s.slot_shuffle[last]
+            if alike and s.slot_card[slot] > s.slot_card[last]:
+                s.slot_card[slot], s.slot_card[last] = s.slot_card[last], s.slot_card[slot]
+
+
+@kernel
+def imagine(root: Row, key: np.uint64, s: Row) -> None:
+    """Makes of `s` a game that the players could be in, as far as they know."""
+    copy_bytes(s.bytes, 0, root.bytes, 0, _ROW_BYTES)
+    resample_hidden(s, key)
+
+
+@kernel
+def move_of(s: Row, choice: int) -> int:
+    """The number of a move: an action and who takes it."""
+    return (int(FIRST[s.decision]) + choice) * MAX_PLAYERS + int(s.current_player)
+
+
+@kernel
+def player_of(move: int) -> int:
+    """Who makes a move."""
+    return int(move) % MAX_PLAYERS
+
+
+@kernel
+def action_of(move: int) -> int:
+    """The code of the action of a move."""
+    return int(move) // MAX_PLAYERS
+
+
+@kernel
+def choice_of(s: Row, move: int) -> int:
+    """The place of a move in the block of the decision at hand, or NONE if it is not legal in this position."""
+    action = action_of(move)
+    if player_of(move) != s.current_player or not FIRST[s.decision] <= action < FIRST[s.decision + 1]:
+        return NONE
+    choice = action - int(FIRST[s.decision])
+    return NONE if s.legal & bit(choice) == NOTHING else choice
+
+
+@kernel
+def plant(tree: np.ndarray) -> int:
+    """Begins a new tree; the number of its nodes."""
+    write_node(tree[ROOT], NONE, NONE, 1.0)
+    return 1
+
+
+@kernel
+def write_node(node: Row, parent: int, move: int, prior: float) -> None:
+    """A node without visits."""
+    node.move = move
+    node.parent = parent
+    node.first_child = node.next_sibling = NONE
+    node.visits = 0
+    node.available = 1
+    node.total = 0.0
+    node.prior = prior
+
+
+@kernel
+def add_child(tree: np.ndarray, size: int, parent: int, move: int, prior: float) -> int:
+    """A move that the tree of this size did not have yet; its node."""
+    write_node(tree[size], parent, move, prior)
+    tree[size].next_sibling = tree[parent].first_child
+    tree[parent].first_child = size
+    return size
+
+
+@kernel
+def back_up(tree: np.ndarray, leaf: int, values: np.ndarray) -> None:
+    """Adds the values of a simulation to every move that led to its leaf."""
+    node = leaf
+    while node != ROOT:
+        tree[node].visits += 1
+        tree[node].total += values[player_of(tree[node].move)]
+        node = int(tree[node].parent)
+    tree[ROOT].visits += 1
+
+
+@kernel
+def most_visited(tree: np.ndarray) -> int:
+    """The action at the root that was tried most; of several the one with the best values, then the likeliest.
+
+    NONE if the game is over.
+    """
+    best = int(tree[ROOT].first_child)
+    if best == NONE:
+        return NONE
+    child = best
+    while child != NONE:
+        if goes_before(tree[child], tree[best]):
+            best = child
+        child = int(tree[child].next_sibling)
+    return action_of(tree[best].move)
+
+
+@kernel
+def goes_before(node: Row, other: Row) -> bool:
+    """Whether a move is better than another one, as far as the search knows."""
+    if node.visits != other.visits:
+        return bool(node.visits > other.visits)
+    if node.total != other.total:
+        return bool(node.total > other.total)
+    return bool(node.prior > other.prior)
