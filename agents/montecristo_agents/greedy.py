@@ -31,6 +31,7 @@ from montecristo_env.core.constants import (
     KINDS,
     LANES,
     LONGEST_MOVE,
+    MAX_PLAYERS,
     MIN_PLAYERS,
     NONE,
     REINFORCEMENTS,
@@ -46,6 +47,7 @@ from montecristo_env.core.constants import (
 from montecristo_env.core.layout import STATE, Row, States
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import move_marker
+from montecristo_env.core.scoring import gathered_points
 from montecristo_env.threads import ALL_CORES, share
 
 Hands: TypeAlias = tuple[int, int, int, int]
@@ -54,21 +56,26 @@ Tokens: TypeAlias = tuple[int, int]
 POINT = 100
 
 # --- weights, found by matches between versions
-BAG = 40  # a bag that is kept, times the market value of its kind
-WILD = 120  # a wild bag that is kept: it fits every token
-CREW = 60  # an adventurer who waits in a dungeon: he holds a place in the queue
-SUPPLY = 45  # one of the first adventurers in the personal supply
-SUPPLY_MORE = 15  # one of the others, who wait longer for their turn
-SUPPLY_SOON = 3  # how many will be placed soon
-BONUS = 200  # bonus points
-SCORING_LEAD = 50  # the lead from which a scoring round is welcome
-GAME = 10_000  # the end of the game, won or lost
-MARKET = 60  # percent of what a market move brings: others can move the markers back
-LANE_SUPPLY = 150  # what it is worth to be active in a lane
-LANE_ADVENTURERS = 300
-LANE_CHEST = 200
-LANE_REARRANGE = 150
-WAITING = 60  # what it costs a marble to wait for a round
+BAG = 52  # a bag that is kept, times the market value of its kind
+WILD = 156  # a wild bag that is kept: it fits every token
+WASTE = 30  # a bag that a payment loses, times its market value: such tokens are taken last
+CREW = 42  # an adventurer who waits in a dungeon
+FOOTHOLD = 30  # a dungeon with an own adventurer
+FOREMOST = 20  # the first turn in a dungeon
+SUPPLY = 19  # an adventurer in the personal supply
+BONUS = 260  # bonus points: they cannot be lost
+NEXT_ENTRY = 60  # percent: what a further adventurer brings, compared with the best one
+KEPT_AT_THE_END = 70  # percent: what is kept for later counts less if the next scoring round ends the game
+WAIT_SHARE = 60  # percent: what a lead is worth if the scoring round does not come at once
+READY_SHARE = 30  # percent: how likely the next chest starts the scoring round, if its player wants it
+GAME = 10000  # the end of the game, won or lost
+WAITING = 15  # what it costs a marble to wait while the cylinder moves by one lane
+TWO_SUPPLY = 84
+TWO_ADVENTURERS = 22
+TWO_REARRANGE = 159
+MORE_SUPPLY = 26
+MORE_ADVENTURERS = -22
+MORE_REARRANGE = 26
 
 
 # --- cards and tokens in words of bits: a word fits in a register
@@ -211,6 +218,16 @@ def without_token(there: int, place: int) -> int:
 
 
 @kernel
+def number_of(there: int) -> int:
+    """How many tokens a dungeon holds."""
+    number = 0
+    while there:
+        there >>= _TOKEN_BITS
+        number += 1
+    return number
+
+
+@kernel
 def market_word(s: Row) -> int:
     """The market value of every kind."""
     word = 0
@@ -260,83 +277,113 @@ def turns(s: Row, dungeon: int) -> int:
 
 
 @kernel
-def kept_worth(s: Row, player: int, hand: int, market: int, spent: int) -> int:
-    """What a player keeps for later: bags, wild bags and adventurers."""
-    worth = (hand >> _WILDS_AT) * WILD
-    for kind in range(KINDS):
-        worth += BAG * market_value(market, kind) * int(_BAGS[hand >> (kind * _KIND_BITS) & _CARDS_OF_A_KIND])
-    crew = -spent
-    for dungeon in range(DUNGEONS):
-        crew += int(s.crew[player, dungeon])
-    supply = int(s.supply[player])
-    soon = min(supply, SUPPLY_SOON)
-    return worth + CREW * crew + SUPPLY * soon + SUPPLY_MORE * (supply - soon)
+def next_gatherer(waiting: int) -> int:
+    """The player whose turn comes first."""
+    player, first = 0, 0
+    for other in range(MAX_PLAYERS):
+        turn = waiting >> (other * _PLAYER_BITS) & _PLAYER
+        if turn > first:
+            player, first = other, turn
+    return player
 
 
 @kernel
-def outlook(s: Row, hands: Hands, tokens: Tokens, player: int, scoring: bool) -> int:
-    """The lead of a player over the others' mean after a scoring round in which all take the best they can pay.
+def left_over_word(s: Row) -> int:
+    """The bags of each kind that are left over in this turn."""
+    word = 0
+    for kind in range(KINDS):
+        word |= int(s.left_over_bags[kind]) << (kind * _LEFT_OVER_BITS)
+    return word
 
-    With `scoring` that round is certain, so that it may end the game. During a scoring round: what is left of it.
+
+@kernel
+def gather(hand: int, there: int, market: int, crew: int, left_over: int) -> tuple[int, int, int, int]:
+    """One turn in a dungeon: a player takes the best token he can pay, and again.
+
+    Returns his hand, the tokens that stay, his points and the adventurers it took.
     """
-    players = int(s.num_players)
+    points, spent = 0, 0
+    while spent < crew:
+        best, best_paid, best_place = 0, 0, 0
+        rest, place = there, 0
+        while rest:
+            kind, value = (rest & _TOKEN) >> _VALUE_BITS, rest & _VALUE
+            paid = payment(hand, kind, value, left_over >> (kind * _LEFT_OVER_BITS) & _MOST_ALIKE)
+            gain = (POINT * value - WASTE * (paid >> _LEFT_OVER_AT)) * market_value(market, kind)
+            if paid != NONE and gain > best:
+                best, best_paid, best_place = gain, paid, place
+            rest >>= _TOKEN_BITS
+            place += _TOKEN_BITS
+        if best == 0:
+            break
+        token = there >> best_place & _TOKEN
+        kind = token >> _VALUE_BITS
+        hand = after_payment(hand, kind, best_paid)
+        left_over &= ~(_MOST_ALIKE << (kind * _LEFT_OVER_BITS))
+        left_over |= best_paid >> _LEFT_OVER_AT << (kind * _LEFT_OVER_BITS)
+        there = without_token(there, best_place)
+        points += (token & _VALUE) * market_value(market, kind)
+        spent += 1
+    return hand, there, points, spent
+
+
+@kernel
+def kept_worth(s: Row, player: int, hand: int, market: int, spent: int) -> int:
+    """What a player keeps for later: bags, wild bags and adventurers."""
+    worth = WILD * (hand >> _WILDS_AT) - CREW * spent
+    for kind in range(KINDS):
+        worth += BAG * market_value(market, kind) * int(_BAGS[hand >> (kind * _KIND_BITS) & _CARDS_OF_A_KIND])
+    for dungeon in range(DUNGEONS):
+        worth += CREW * int(s.crew[player, dungeon]) + FOOTHOLD * (s.crew[player, dungeon] > 0)
+    return worth + SUPPLY * int(s.supply[player])
+
+
+@kernel
+def outlook(s: Row, hands: Hands, tokens: Tokens, player: int, certain: bool, sure: int) -> int:
+    """The lead of a player over the others' mean if a scoring round came now, in which all take the best they can pay.
+
+    With `certain` that round does come, so it may end the game; `sure` points are then the player's already. During a
+    scoring round: what is left of it.
+    """
+    rivals = int(s.num_players) - 1
     market = market_word(s)
-    points = 0  # of each player
-    spent = 0  # the adventurers of each player who went to Marseille
-    left_over = 0  # the bags of each kind
-    if s.gather_dungeon != NONE:
-        for kind in range(KINDS):
-            left_over |= int(s.left_over_bags[kind]) << (kind * _LEFT_OVER_BITS)
+    points, spent = 0, 0  # of each player
+    ahead = 0
     for dungeon in range(max(int(s.gather_dungeon), 0), DUNGEONS):
         there = tokens_of(tokens, dungeon)
         waiting = turns(s, dungeon)
+        if waiting == 0:
+            continue
+        gatherer = next_gatherer(waiting)
+        ahead += FOREMOST * (rivals if gatherer == player else -1)
         while there and waiting:
-            gatherer, first = 0, 0
-            for other in range(players):
-                turn = waiting >> (other * _PLAYER_BITS) & _PLAYER
-                if turn > first:
-                    gatherer, first = other, turn
-            waiting ^= first << (gatherer * _PLAYER_BITS)
-            hand = hand_of(hands, gatherer)
-            for _ in range(s.crew[gatherer, dungeon]):
-                best, best_paid, best_place = 0, 0, 0
-                rest, place = there, 0
-                while rest:
-                    kind, value = (rest & _TOKEN) >> _VALUE_BITS, rest & _VALUE
-                    gain = value * market_value(market, kind)
-                    if gain > best:
-                        paid = payment(hand, kind, value, left_over >> (kind * _LEFT_OVER_BITS) & _MOST_ALIKE)
-                        if paid != NONE:
-                            best, best_paid, best_place = gain, paid, place
-                    rest >>= _TOKEN_BITS
-                    place += _TOKEN_BITS
-                if best == 0:
-                    break
-                kind = (there >> best_place & _TOKEN) >> _VALUE_BITS
-                hand = after_payment(hand, kind, best_paid)
-                left_over &= ~(_MOST_ALIKE << (kind * _LEFT_OVER_BITS))
-                left_over |= best_paid >> _LEFT_OVER_AT << (kind * _LEFT_OVER_BITS)
-                there = without_token(there, best_place)
-                points += best << (_PLAYER_BITS * gatherer)
-                spent += 1 << (_PLAYER_BITS * gatherer)
-            left_over = 0
+            now = dungeon == s.gather_dungeon and gatherer == s.current_player
+            left_over = left_over_word(s) if now else 0
+            hand, there, gained, gone = gather(
+                hand_of(hands, gatherer), there, market, int(s.crew[gatherer, dungeon]), left_over
+            )
             hands = with_hand(hands, gatherer, hand)
-        left_over = 0
-    own, others, final, best_other = 0, 0, 0, 0
-    for seat in range(players):
-        gained = points >> (_PLAYER_BITS * seat) & _PLAYER
-        lost = spent >> (_PLAYER_BITS * seat) & _PLAYER
-        worth = POINT * gained + kept_worth(s, seat, hand_of(hands, seat), market, lost)
-        total = int(s.score[seat]) + gained
+            points += gained << (gatherer * _PLAYER_BITS)
+            spent += gone << (gatherer * _PLAYER_BITS)
+            waiting &= ~(_PLAYER << (gatherer * _PLAYER_BITS))
+            gatherer = next_gatherer(waiting)
+    kept, final, best_other = 0, 0, 0
+    lead = POINT * rivals * sure
+    for seat in range(rivals + 1):
+        gained = points >> (seat * _PLAYER_BITS) & _PLAYER
+        gone = spent >> (seat * _PLAYER_BITS) & _PLAYER
+        weight = rivals if seat == player else -1
+        lead += POINT * gained * weight
+        kept += kept_worth(s, seat, hand_of(hands, seat), market, gone) * weight
+        total = int(s.score[seat]) + gathered_points(s, seat) + gained
         if seat == player:
-            own, final = worth, total
+            final = total + sure
         else:
-            others += worth
             best_other = max(best_other, total)
-    lead = own - others // (players - 1)
-    if scoring and max(final, best_other) >= s.target:
-        lead += GAME if final > best_other else -GAME
-    return lead
+    ends = max(final, best_other) >= s.target
+    if certain and ends:
+        return POINT * (final - best_other) + (GAME if final > best_other else -GAME)
+    return (lead + ahead + (kept * KEPT_AT_THE_END // 100 if ends else kept)) // rivals
 
 
 # --- Supply
@@ -371,7 +418,7 @@ def outlook_with_card(s: Row, hands: Hands, tokens: Tokens, player: int, recipie
         hand += 1 << (card * _CARD_BITS)
     moved = min(int(s.card_adventurers[card % SIZES]), int(s.marseille[recipient]))
     s.supply[recipient] += moved
-    found = outlook(s, with_hand(hands, recipient, hand), tokens, player, False)
+    found = outlook(s, with_hand(hands, recipient, hand), tokens, player, False, 0)
     s.supply[recipient] -= moved
     return found
 
@@ -386,7 +433,7 @@ def choose_discard(s: Row) -> int:
         if s.legal & bit(card) == NOTHING:
             continue
         hand = hand_of(hands, player) - (1 << (card * _CARD_BITS))
-        found = outlook(s, with_hand(hands, player, hand), tokens, player, False)
+        found = outlook(s, with_hand(hands, player, hand), tokens, player, False, 0)
         if choice == NONE or found > best:
             best, choice = found, card
     return choice
@@ -404,7 +451,7 @@ def outlook_with_crew(s: Row, hands: Hands, tokens: Tokens, player: int, dungeon
         s.places[player, dungeon, 0] = s.queue_length[dungeon] + 1
     s.crew[player, dungeon] += more
     s.supply[player] -= more
-    found = outlook(s, hands, tokens, player, False)
+    found = outlook(s, hands, tokens, player, False, 0)
     s.supply[player] += more
     s.crew[player, dungeon] = crew
     s.places[player, dungeon, 0] = first
@@ -422,10 +469,12 @@ def to_overtake(s: Row, player: int, dungeon: int) -> int:
 
 
 @kernel
-def best_entry(s: Row, player: int, left: int) -> tuple[int, int]:
-    """The dungeon where an adventurer brings most, and what; or several who together overtake the others."""
-    hands, tokens = all_hands(s), all_tokens(s)
-    now = outlook(s, hands, tokens, player, False)
+def best_entry(s: Row, hands: Hands, tokens: Tokens, now: int, left: int) -> tuple[int, int]:
+    """The dungeon where an adventurer brings most, NONE if nowhere, and how much.
+
+    A crowd that overtakes all others counts as much as its adventurers bring on average.
+    """
+    player = int(s.current_player)
     best, choice = 0, NONE
     for dungeon in range(DUNGEONS):
         gain = outlook_with_crew(s, hands, tokens, player, dungeon, 1) - now
@@ -441,39 +490,47 @@ def best_entry(s: Row, player: int, left: int) -> tuple[int, int]:
 def choose_place(s: Row) -> int:
     """A dungeon or a bonus zone, whichever brings most, or nothing."""
     player = int(s.current_player)
-    supply = int(s.supply[player])
-    left = min(int(s.placements_left), supply)
-    choice, best = best_entry(s, player, left)
-    entry = best
+    hands, tokens = all_hands(s), all_tokens(s)
+    now = outlook(s, hands, tokens, player, False, 0)
+    choice, entry = best_entry(s, hands, tokens, now, min(int(s.placements_left), int(s.supply[player])))
+    best = entry
     if choice == NONE:
         choice = STOP_PLACING
-    if s.zone_used:
-        return choice
-    spent = SUPPLY if supply <= SUPPLY_SOON else SUPPLY_MORE
     for zone in range(ZONES):
-        if s.zones[player, zone]:
+        if s.legal & bit(VISIT + zone) == NOTHING:
             continue
-        match zone:
-            case Zone.WILD:
-                gain = WILD
-            case Zone.DISEMBARK:
-                arriving = min(DISEMBARKING, int(s.marseille[player]))
-                gain = SUPPLY * arriving + max(0, int(s.placements_left) - supply) * entry
-            case Zone.POINTS:
-                gain = BONUS
-            case _:
-                placed = min(supply - 1, int(s.placements_left) - 1 + REINFORCEMENTS)
-                gain = (placed - left + 1) * entry
-        if gain - spent > best:
-            best, choice = gain - spent, VISIT + zone
+        if zone == Zone.WILD:
+            richer = with_hand(hands, player, hand_of(hands, player) + (1 << _WILDS_AT))
+            gain = outlook(s, richer, tokens, player, False, 0) - now
+        else:
+            gain = bonus_gain(s, player, zone, entry)
+        if gain - SUPPLY > best:
+            best, choice = gain - SUPPLY, VISIT + zone
     return choice
+
+
+@kernel
+def bonus_gain(s: Row, player: int, zone: int, entry: int) -> int:
+    """What a bonus brings, if the best entry into a dungeon brings `entry`."""
+    supply, left = int(s.supply[player]), int(s.placements_left)
+    match zone:
+        case Zone.DISEMBARK:
+            arriving = min(DISEMBARKING, int(s.marseille[player]))
+            return SUPPLY * arriving + entry * max(0, left - supply) * NEXT_ENTRY // 100
+        case Zone.REINFORCEMENT:
+            more = min(supply - 1, left - 1 + REINFORCEMENTS) - (min(supply, left) - 1)
+            return entry * more * NEXT_ENTRY // 100
+        case _:
+            return BONUS
 
 
 @kernel
 def choose_reinforce(s: Row) -> int:
     """The dungeon where a reinforcement brings most, or nothing."""
     player = int(s.current_player)
-    choice, _ = best_entry(s, player, min(int(s.reinforcements_left), int(s.supply[player])))
+    hands, tokens = all_hands(s), all_tokens(s)
+    now = outlook(s, hands, tokens, player, False, 0)
+    choice, _ = best_entry(s, hands, tokens, now, min(int(s.reinforcements_left), int(s.supply[player])))
     return STOP_REINFORCING if choice == NONE else choice
 
 
@@ -481,24 +538,51 @@ def choose_reinforce(s: Row) -> int:
 
 
 @kernel
-def choose_put_token(s: Row) -> int:
-    """The dungeon where the token helps most; a full one starts a scoring round, which is good for who leads."""
-    player = int(s.current_player)
-    hands, tokens = all_hands(s), all_tokens(s)
-    token = token_word(int(s.drawn_tokens[0]))
-    last_place = (TREASURE_PLACES - 1) * _TOKEN_BITS
-    full_already = False
+def put_worth(s: Row, hands: Hands, tokens: Tokens, player: int) -> int:
+    """The outlook with these tokens; a full dungeon starts a scoring round, which is good for who leads."""
+    most = 0
     for dungeon in range(DUNGEONS):
-        full_already |= tokens_of(tokens, dungeon) >> last_place != 0
+        most = max(most, number_of(tokens_of(tokens, dungeon)))
+    if most == TREASURE_PLACES:
+        return outlook(s, hands, tokens, player, True, 0)
+    later = outlook(s, hands, tokens, player, False, 0) * WAIT_SHARE // 100
+    if most == TREASURE_PLACES - 1 and s.lane_size[Lane.CHEST] > 1:
+        then = outlook(s, hands, tokens, player, True, 0)
+        own = s.lanes[Lane.CHEST, 1] == player + 1
+        if own == (then > later):
+            later += (then - later) * READY_SHARE // 100
+    return later
+
+
+@kernel
+def best_put(s: Row, hands: Hands, tokens: Tokens, drawn: int, taken: int) -> tuple[int, int]:
+    """The best dungeon for one of the drawn tokens, but for the one already taken, and its worth."""
     best, choice = 0, NONE
+    token = token_word(int(s.drawn_tokens[drawn]))
+    for dungeon in range(DUNGEONS):
+        if s.chest_dungeons[dungeon] or dungeon == taken:
+            continue
+        there = tokens_of(tokens, dungeon) << _TOKEN_BITS | token
+        found = put_worth(s, hands, with_tokens(tokens, dungeon, there), int(s.current_player))
+        if choice == NONE or found > best:
+            best, choice = found, dungeon
+    return choice, best
+
+
+@kernel
+def choose_put_token(s: Row) -> int:
+    """The dungeon where the token helps most, with the next token in mind."""
+    hands, tokens = all_hands(s), all_tokens(s)
+    if s.drawn_tokens[1] == NONE:
+        choice, _ = best_put(s, hands, tokens, 0, NONE)
+        return choice
+    best, choice = 0, NONE
+    token = token_word(int(s.drawn_tokens[0]))
     for dungeon in range(DUNGEONS):
         if s.chest_dungeons[dungeon]:
             continue
         there = tokens_of(tokens, dungeon) << _TOKEN_BITS | token
-        full = full_already or there >> last_place != 0
-        found = outlook(s, hands, with_tokens(tokens, dungeon, there), player, full)
-        if not full:
-            found = found // 2 + SCORING_LEAD
+        _, found = best_put(s, hands, with_tokens(tokens, dungeon, there), 1, dungeon)
         if choice == NONE or found > best:
             best, choice = found, dungeon
     return choice
@@ -516,7 +600,7 @@ def choose_take(s: Row) -> int:
     market = market_word(s)
     hand, there = hand_of(hands, player), tokens_of(tokens, dungeon)
     s.gather_order[0] = NONE
-    best, choice = outlook(s, hands, tokens, player, False), STOP_TAKING
+    best, choice = outlook(s, hands, tokens, player, True, 0), STOP_TAKING
     s.gather_order[0] = player
     s.crew[player, dungeon] -= 1
     place = 0
@@ -529,7 +613,7 @@ def choose_take(s: Row) -> int:
             s.left_over_bags[kind] = paid >> _LEFT_OVER_AT
             hands_then = with_hand(hands, player, after_payment(hand, kind, paid))
             tokens_then = with_tokens(tokens, dungeon, without_token(there, place))
-            found = outlook(s, hands_then, tokens_then, player, False) + POINT * value * market_value(market, kind)
+            found = outlook(s, hands_then, tokens_then, player, True, value * market_value(market, kind))
             s.left_over_bags[kind] = left_over
             if found > best:
                 best, choice = found, kind * SIZES + value - 1
@@ -553,17 +637,17 @@ def choose_pay(s: Row) -> int:
 
 
 @kernel
-def lane_worth(lane: int) -> int:
+def lane_worth(lane: int, two: bool) -> int:
     """What it is worth to be active in a lane."""
     match lane:
         case Lane.SUPPLY:
-            return LANE_SUPPLY
+            return TWO_SUPPLY if two else MORE_SUPPLY
         case Lane.ADVENTURERS:
-            return LANE_ADVENTURERS
-        case Lane.CHEST:
-            return LANE_CHEST
+            return TWO_ADVENTURERS if two else MORE_ADVENTURERS
+        case Lane.REARRANGE:
+            return TWO_REARRANGE if two else MORE_REARRANGE
         case _:
-            return LANE_REARRANGE
+            return 0
 
 
 @kernel
@@ -579,15 +663,15 @@ def choose_rearrange(s: Row) -> int:
             gain = 0
             for by in range(1, min(position, LONGEST_MOVE) + 1):
                 if s.lanes[lane, position - by] != player + 1:
-                    gain += WAITING
+                    gain += LANES * WAITING
                 if gain > best:
                     best, choice = gain, lane * MOVES_PER_LANE + FIRST_MOVE[position] + by - 1
-    now = outlook(s, hands, tokens, player, False)
+    now = outlook(s, hands, tokens, player, False, 0)
     for space in range(1, KINDS):
         kind = int(s.market[space])
         for by in range(1, min(space, LONGEST_MOVE) + 1):
             move_marker(s, kind, by)
-            gain = (outlook(s, hands, tokens, player, False) - now) * MARKET // 100
+            gain = outlook(s, hands, tokens, player, False, 0) - now
             for place in range(space - by, space):
                 s.market[place], s.market[place + 1] = s.market[place + 1], s.market[place]
             if gain > best:
@@ -602,8 +686,8 @@ def choose_return_marble(s: Row) -> int:
     for lane in range(LANES):
         if s.legal & bit(lane) == NOTHING:
             continue
-        wait = int(s.lane_size[lane]) + (lane < s.cylinder)
-        gain = lane_worth(lane) - WAITING * wait
+        wait = int(s.lane_size[lane]) * LANES + (lane - int(s.cylinder)) % LANES
+        gain = lane_worth(lane, s.num_players == 2) - WAITING * wait
         if choice == NONE or gain > best:
             best, choice = gain, lane
     return choice
