@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents import greedy, tree
-from montecristo_agents.greedy import POINT, greedy_choice, outlook
+from montecristo_agents.greedy import POINT, all_hands, all_tokens, greedy_choice, outlook
 from montecristo_agents.tree import (
     NODE,
     ROOT,
@@ -227,7 +227,8 @@ def judge(s: Row, values: np.ndarray) -> None:
 def expected_points(s: Row, player: int) -> float:
     """Points of a player, and those that he can expect to be ahead of the mean by, if a scoring round came now."""
     players = int(s.num_players)
-    lead = outlook(s, player, False) * (players - 1) / players  # over all players, not only over the others
+    ahead = outlook(s, all_hands(s), all_tokens(s), player, False, 0)
+    lead = ahead * (players - 1) / players  # over all players, not only over the others
     return int(s.score[player]) + gathered_points(s, player) + lead / POINT
 
 

@@ -1,0 +1,84 @@
+"""The opponents that a learner meets besides himself: his past selves and scripted players."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from montecristo_env.agent import Agent
+
+CAUTION = 2.0  # a new opponent counts as having won so many of twice as many games
+STILL_WINS = 2.0  # how much an opponent that wins more is favoured: the power of its win rate
+
+
+@dataclass
+class Opponent:
+    """One member of the pool, and how it has done against the learner lately."""
+
+    agent: Agent
+    past_self: bool
+    games: float = 0.0
+    wins: float = 0.0
+
+    @property
+    def win_rate(self) -> float:
+        """Its share of the wins among itself and the learner, cautiously."""
+        return (self.wins + CAUTION / 2) / (self.games + CAUTION)
+
+
+@dataclass
+class Pool:
+    """Past selves, of which only some are kept, and scripted players, who stay.
+
+    Args:
+        past_share: the share of games with a past self at the table.
+        scripted_share: the share of games with a scripted player.
+        size: past selves that are kept; the one that wins least goes first.
+        memory: after each rollout, results count less by this factor.
+    """
+
+    past_share: float
+    scripted_share: float
+    size: int = 20
+    memory: float = 0.99
+    members: list[Opponent] = field(default_factory=list)
+
+    def draw(self, rng: np.random.Generator) -> int | None:
+        """The place of an opponent for a new game, or None for a game of the learner with himself."""
+        dice = rng.random()
+        for past_self, share in ((True, self.past_share), (False, self.scripted_share)):
+            if dice < share:
+                return self._draw_one(rng, past_self)
+            dice -= share
+        return None
+
+    def _draw_one(self, rng: np.random.Generator, past_self: bool) -> int | None:
+        places = [place for place, member in enumerate(self.members) if member.past_self == past_self]
+        if not places:
+            return None
+        weights = np.array([self.members[place].win_rate ** STILL_WINS for place in places])
+        return int(rng.choice(places, p=weights / weights.sum()))
+
+    def add_past_self(self, agent: Agent) -> int | None:
+        """Takes in a past self; the place of the one that had to go for it, if any.
+
+        Games that are being played against that one go on against the new one.
+        """
+        newcomer = Opponent(agent, past_self=True)
+        past = [place for place, member in enumerate(self.members) if member.past_self]
+        if len(past) < self.size:
+            self.members.append(newcomer)
+            return None
+        weakest = min(past, key=lambda place: self.members[place].win_rate)
+        self.members[weakest] = newcomer
+        return weakest
+
+    def count(self, place: int, share: float) -> None:
+        """A game against this opponent has ended; it had this share of the win among the two."""
+        self.members[place].games += 1
+        self.members[place].wins += share
+
+    def forget(self) -> None:
+        """Lets old results fade: the learner has changed."""
+        for member in self.members:
+            member.games *= self.memory
+            member.wins *= self.memory

@@ -1,0 +1,189 @@
+"""Many tables of self-play as one Stable-Baselines3 environment: a column of a rollout is a game, not a player."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from montecristo_env import GameBatch, actions, observation
+from montecristo_env.agent import PublicView
+from montecristo_env.core.constants import MAX_PLAYERS
+from montecristo_env.learner import observation_box
+from montecristo_train.pool import Pool
+
+LEARNER = -1  # who holds a seat: the learner, or a place in the pool
+Floats = NDArray[np.float32]
+
+
+class SelfPlayVecEnv(VecEnv):
+    """N games in which the learner holds all seats, or all but some that the pool plays.
+
+    Every step is one decision of the learner in every game, for whichever of his seats it is; then the pool plays until
+    the learner is asked again, and ended games are followed by new ones at once. The reward that Stable-Baselines3 sees
+    is that of the seat that decided; what all seats got is in `paid`, for `SeatRolloutBuffer`.
+
+    Args:
+        players: the player count of every game, (N,).
+        pool: the opponents.
+        seed: of deals and seatings.
+        reward: see `GameBatch`.
+    """
+
+    def __init__(self, players: Sequence[int] | NDArray[np.int64], pool: Pool, seed: int, reward: str = "win") -> None:
+        self.games = GameBatch(len(players), np.asarray(players), seed=seed, reward=reward)
+        self.pool = pool
+        self.rng = np.random.default_rng(seed)
+        self.shaping = 0.0  # the weight of the score margin in the rewards
+        num_games = len(self.games)
+        self.holders = np.full((num_games, MAX_PLAYERS), LEARNER)
+        self.acted = np.zeros(num_games, np.int64)
+        self.paid = np.zeros((num_games, MAX_PLAYERS), np.float32)
+        self.ended = np.zeros(num_games, np.bool_)
+        self._rows = np.arange(num_games)
+        self._view = PublicView(self.games)
+        self._masks = np.zeros((num_games, actions.COUNT), np.int8)
+        super().__init__(num_games, observation_box("int8"), self._action_space())
+        self._seat_learners(self._rows)
+
+    @staticmethod
+    def _action_space() -> Any:
+        from gymnasium.spaces import Discrete
+
+        return Discrete(actions.COUNT)
+
+    @property
+    def deciders(self) -> NDArray[np.int64]:
+        """Whose turn it is in each game, (N,); always a seat of the learner."""
+        return self.games.current_player.astype(np.int64)
+
+    def reset(self) -> NDArray[np.int8]:
+        """What the deciders see; games that are being played go on, so that a resumed run can."""
+        self._let_pool_play()
+        return self._observe()
+
+    def step_async(self, actions: NDArray[np.int64]) -> None:
+        """Takes the learner's decisions."""
+        self._actions = actions.astype(np.int64)
+
+    def step_wait(self) -> tuple[NDArray[np.int8], Floats, NDArray[np.bool_], list[dict[str, Any]]]:
+        """Makes them, and lets the pool play until his next ones."""
+        self.acted = self.deciders
+        self.paid = -self._potentials()
+        self.ended = np.zeros(self.num_envs, np.bool_)
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        self.games.step(self._actions)
+        self._settle(self._rows, infos)
+        self._let_pool_play(infos)
+        going_on = ~self.ended
+        self.paid[going_on] += self._potentials()[going_on]  # at the end of a game the potential is zero
+        return self._observe(), self.paid[self._rows, self.acted], self.ended.copy(), infos
+
+    def _let_pool_play(self, infos: list[dict[str, Any]] | None = None) -> None:
+        while True:
+            holders = self.holders[self._rows, self.games.current_player]
+            waiting = np.flatnonzero(holders != LEARNER)
+            if waiting.size == 0:
+                return
+            for place in np.unique(holders[waiting]):
+                rows = waiting[holders[waiting] == place]
+                self.games.step(self.pool.members[place].agent.act(self._view, rows), rows=rows)
+            self._settle(waiting, infos)
+
+    def _settle(self, rows: NDArray[np.int64], infos: list[dict[str, Any]] | None) -> None:
+        """Pays everybody where a game has ended with the last step, and starts the next one there."""
+        over = rows[self.games.endings[rows] > 0]
+        if over.size == 0:
+            return
+        first = over[~self.ended[over]]  # a second end before the learner's turn would be nobody's business
+        self.paid[first] += self.games.rewards[first]
+        self.ended[first] = True
+        shares = self.games.winners / np.maximum(self.games.winners.sum(axis=1, keepdims=True), 1)
+        for game in over.tolist():  # a few in every step
+            self._count(game, shares[game])
+            if infos is not None:
+                infos[game] = self._episode(game)
+        self.games.reset(over)
+        self._seat_learners(over)
+
+    def _count(self, game: int, shares: Floats) -> None:
+        """Tells the pool how its member did, compared with the learner, per seat."""
+        players = int(self.games.num_players[game])
+        holders = self.holders[game, :players]
+        place = int(holders.max())
+        if place == LEARNER:
+            return
+        theirs, ours = shares[:players][holders == place].mean(), shares[:players][holders == LEARNER].mean()
+        if theirs + ours > 0:
+            self.pool.count(place, float(theirs / (theirs + ours)))
+
+    def _episode(self, game: int) -> dict[str, Any]:
+        """What Stable-Baselines3 logs of a game: its reward and length, from the seat that decided last."""
+        seat, players = self.acted[game], int(self.games.num_players[game])
+        scores = np.sort(self.games.scores[game, :players])
+        return {
+            "episode": {
+                "r": float(self.paid[game, seat]),
+                "l": int(self.games.states["decisions"][game]),
+                "margin": int(scores[-1] - scores[-2]),
+                "players": players,
+            }
+        }
+
+    def _seat_learners(self, rows: NDArray[np.int64]) -> None:
+        """Decides for games that begin who holds which seat."""
+        self.holders[rows] = LEARNER
+        for game in rows.tolist():
+            place = self.pool.draw(self.rng)
+            if place is not None:
+                players = int(self.games.num_players[game])
+                seats = self.rng.permutation(players)[: self.rng.integers(1, players)]
+                self.holders[game, seats] = place
+
+    def _potentials(self) -> Floats:
+        """Every seat's lead over the mean of the others, in shares of the target, weighted for shaping, (N, 4)."""
+        if self.shaping == 0.0:
+            return np.zeros((self.num_envs, MAX_PLAYERS), np.float32)
+        players = self.games.num_players[:, None]
+        scores = self.games.scores * (np.arange(MAX_PLAYERS) < players)
+        lead = (scores * players - scores.sum(axis=1, keepdims=True)) / (players - 1)
+        lead *= self.shaping / self.games.states["target"][:, None]
+        return np.asarray(np.where(np.arange(MAX_PLAYERS) < players, lead, 0.0), np.float32)
+
+    def _observe(self) -> NDArray[np.int8]:
+        return self.games.observe(masks=self._masks)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions of every decider, (N, actions.COUNT)."""
+        return self._masks.view(np.bool_).copy()
+
+    def observation_shape(self) -> tuple[int]:
+        """The shape of one observation."""
+        return (observation.SIZE,)
+
+    # --- what VecEnv asks for besides
+
+    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
+        """Calls a method; only `action_masks` makes sense game by game."""
+        if method_name != "action_masks":
+            raise AttributeError(f"a table of self-play has no {method_name}")
+        return list(self.action_masks()[self._places(indices)])
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """An attribute of the whole, once for every game."""
+        return [getattr(self, attr_name) for _ in self._places(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Sets an attribute of the whole."""
+        setattr(self, attr_name, value)
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """Nothing is wrapped around a game."""
+        return [False for _ in self._places(indices)]
+
+    def _places(self, indices: Any) -> list[int]:
+        return list(self._get_indices(indices))
+
+    def close(self) -> None:
+        """There is nothing to close."""
