@@ -1,0 +1,35 @@
+"""The learning curve of a run as a picture."""
+
+import json
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from montecristo_agents.report import png, write_whole
+
+PANELS = {
+    "win_rate/": "win rate",
+    "train/entropy_loss": "entropy",
+    "train/approx_kl": "KL of an update",
+    "train/explained_variance": "explained variance",
+    "game/decisions": "decisions per game",
+    "game/margin": "margin of the winner",
+}
+
+
+def draw_curve(metrics: Path, picture: Path) -> None:
+    """Draws what the metrics of a run have to tell."""
+    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    figure = Figure(figsize=(12, 6), layout="constrained")
+    axes = figure.subplots(2, 3)
+    for axis, (prefix, title) in zip(axes.flat, PANELS.items(), strict=True):
+        for name in sorted({name for line in lines for name in line if name.startswith(prefix)}):
+            points = [(line["steps"], line[name]) for line in lines if name in line]
+            axis.plot(*zip(*points, strict=True), label=name.removeprefix(prefix))
+        axis.set_title(title)
+        axis.set_xlabel("decisions")
+        axis.grid(alpha=0.3)
+        if prefix == "win_rate/" and axis.lines:
+            axis.legend(fontsize="small")
+            axis.set_ylim(0, 1)
+    write_whole(picture, png(figure))

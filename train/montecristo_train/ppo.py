@@ -1,0 +1,296 @@
+"""Trains an agent by self-play with MaskablePPO: `python -m montecristo_train.ppo quick`, or `smoke`, or `full`.
+
+One network learns to play all seats of games with 2, 3 and 4 players. It plays all of them itself, but in some games
+some seats are held by its past selves or by scripted players. Every decision of every seat it holds is a sample,
+credited with what that seat gets (see `credit`). A run folder holds the settings, metrics, checkpoints, a learning
+curve and the trained agent, `policy:RUN/agent.safetensors`; `--resume RUN` goes on after a stop of any kind.
+"""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import tyro
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import TensorBoardOutputFormat, configure
+
+from montecristo_agents.arena import play
+from montecristo_agents.policy import Network, PolicyAgent
+from montecristo_agents.report import write_whole
+from montecristo_env import make_agent
+from montecristo_env.errors import InvalidArgument, MonteCristoError
+from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
+from montecristo_train.credit import SeatRolloutBuffer
+from montecristo_train.curve import draw_curve
+from montecristo_train.network import export, policy_kwargs
+from montecristo_train.pool import Opponent, Pool
+from montecristo_train.selfplay import SelfPlayVecEnv
+from montecristo_train.settings import PRESETS, Settings
+
+AGENT, CHECKPOINT, CURVE, METRICS, SETTINGS = (
+    "agent.safetensors",
+    "checkpoint.safetensors",
+    "curve.png",
+    "metrics.jsonl",
+    "settings.json",
+)
+NEVER = 2**62
+EVALUATION_SEED = 1_000_003  # deals that no table of a run is likely to play
+
+
+def make_env(settings: Settings) -> SelfPlayVecEnv:
+    """The tables of a run, with its scripted opponents."""
+    shares = np.cumsum(settings.players) / np.sum(settings.players)
+    players = 2 + np.searchsorted(shares, (np.arange(settings.tables) + 0.5) / settings.tables)
+    scripted = [Opponent(make_agent(name), past_self=False) for name in settings.scripted]
+    pool = Pool(settings.past_share, settings.scripted_share, settings.pool_size, members=scripted)
+    return SelfPlayVecEnv(players, pool, settings.seed, settings.reward)
+
+
+def make_model(settings: Settings, env: SelfPlayVecEnv) -> MaskablePPO:
+    """MaskablePPO, but for the buffer that credits every seat with its own rewards."""
+    first, last = settings.learning_rate, settings.final_learning_rate
+    return MaskablePPO(
+        "MlpPolicy",
+        env,
+        learning_rate=lambda remaining: last + (first - last) * remaining,
+        n_steps=settings.rollout,
+        batch_size=settings.batch,
+        n_epochs=settings.epochs,
+        gamma=settings.discount,
+        gae_lambda=settings.decay,
+        clip_range=settings.clip,
+        ent_coef=settings.entropy,
+        vf_coef=settings.value_weight,
+        max_grad_norm=settings.gradient_limit,
+        rollout_buffer_class=SeatRolloutBuffer,
+        rollout_buffer_kwargs={"table": env},
+        policy_kwargs=policy_kwargs(settings.hidden),
+        seed=settings.seed,
+        device="cpu",
+    )
+
+
+class Coach(BaseCallback):
+    """Does between updates what MaskablePPO does not: annealing, the pool, evaluations, metrics and checkpoints."""
+
+    model: MaskablePPO
+
+    def __init__(self, settings: Settings, folder: Path, env: SelfPlayVecEnv, progress: Progress) -> None:
+        super().__init__()
+        self.settings, self.folder, self.env = settings, folder, env
+        self.rollouts = 0
+        self.latest: dict[str, float] = {}  # results of the last evaluation
+        self._progress = progress
+        self._bar = progress.add_task("training", total=settings.steps, fps=0.0, results="")
+        self._resumed = False
+
+    def resume(self, facts: dict[str, Any]) -> None:
+        """Goes on from a checkpoint."""
+        self.rollouts, self.latest, self._resumed = facts["rollouts"], facts["latest"], True
+
+    def _on_training_start(self) -> None:
+        self._begun, self._begun_at = time.perf_counter(), self.model.num_timesteps
+
+    def _on_rollout_start(self) -> None:
+        """After an update, or before the first one: what a checkpoint holds is complete at this moment."""
+        if not self._resumed and self.rollouts > 0:
+            self._after_update()
+        self._resumed = False
+        done = self.settings.share_done(self.model.num_timesteps)
+        entropy = self.settings.entropy, self.settings.final_entropy
+        self.model.ent_coef = entropy[0] + (entropy[1] - entropy[0]) * done
+        self.env.shaping = self.settings.shaping * max(0.0, 1 - done / max(self.settings.shaping_share, 1e-9))
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.rollouts += 1
+        self.env.pool.forget()
+
+    def _after_update(self) -> None:
+        settings, steps = self.settings, self.model.num_timesteps
+        rate = (steps - self._begun_at) / (time.perf_counter() - self._begun)
+        if self.rollouts % settings.snapshot_every == 0:
+            self.env.pool.add_past_self(past_self(export(self.model, {})))
+        if self.rollouts % settings.evaluate_every == 0:
+            self.evaluate()
+        self._log(rate)
+        results = ", ".join(f"{name.split('/')[-1]} {value:.0%}" for name, value in self.latest.items())
+        self._progress.update(self._bar, completed=steps, fps=rate, results=results)
+        if self.rollouts % settings.checkpoint_every == 0:
+            self.save()
+
+    def evaluate(self) -> None:
+        """Plays the best moves of the learner against the baselines and its past selves, on deals of their own."""
+        agent = PolicyAgent(export(self.model, {}))
+        agent.name = "learner"
+        past = [member.agent for member in self.env.pool.members if member.past_self]
+        others: list[Any] = [*self.settings.evaluate_against, *past[-1:]]
+        deals = self.settings.evaluate_deals
+        report = play([*others, agent], 2, deals, EVALUATION_SEED, focus=len(others), progress=False)
+        self.latest = {}
+        for other in others:
+            name = other if isinstance(other, str) else "past_self"
+            pair = report.pair("learner", other if isinstance(other, str) else other.name)
+            if pair is not None:
+                self.latest[f"win_rate/{name}"] = pair.win_rate.value
+        for players in (3, 4):
+            report = play(
+                [self.settings.evaluate_against[-1], agent],
+                players,
+                deals // 2,
+                EVALUATION_SEED,
+                focus=1,
+                progress=False,
+            )
+            pair = report.pair("learner", self.settings.evaluate_against[-1])
+            if pair is not None:
+                self.latest[f"win_rate/{self.settings.evaluate_against[-1]}_{players}p"] = pair.win_rate.value
+
+    def _log(self, rate: float) -> None:
+        """One line of metrics, for TensorBoard too."""
+        logged = self.model.logger.name_to_value
+        episodes = list(self.model.ep_info_buffer or [])
+        metrics = {name: float(logged[name]) for name in logged if name.startswith("train/")}
+        metrics |= self.latest
+        metrics |= {
+            "time/fps": rate,
+            "game/decisions": float(np.mean([episode["l"] for episode in episodes])) if episodes else 0.0,
+            "game/margin": float(np.mean([episode["margin"] for episode in episodes])) if episodes else 0.0,
+        }
+        for member in self.env.pool.members:
+            if not member.past_self:
+                metrics[f"pool/{member.agent.name}"] = member.win_rate
+        past = [member.win_rate for member in self.env.pool.members if member.past_self]
+        if past:
+            metrics["pool/past_selves"] = float(np.mean(past))
+        for name, value in metrics.items():
+            self.model.logger.record(name, value)
+        self.model.logger.dump(self.model.num_timesteps)
+        line = {"steps": self.model.num_timesteps, "rollouts": self.rollouts} | metrics
+        with (self.folder / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def save(self) -> None:
+        """Writes the agent as it is now, the curve and a checkpoint."""
+        training = {"settings": dataclasses.asdict(self.settings), "steps": self.model.num_timesteps} | provenance()
+        export(self.model, training | {"win_rates": self.latest}).save(self.folder / AGENT, np.float16)
+        draw_curve(self.folder / METRICS, self.folder / CURVE)
+        extra = {"rollouts": self.rollouts, "latest": self.latest}
+        write_checkpoint(self.folder / CHECKPOINT, self.model, self.env, extra)
+
+
+def provenance() -> dict[str, str]:
+    """Versions and the commit that a run was made with."""
+    names = ("montecristo-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
+    facts = {name: importlib.metadata.version(name) for name in names}
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        facts["commit"] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        facts["commit"] = "unknown"
+    return facts
+
+
+def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
+    """Trains, or goes on training, in a run folder, and returns the trained network."""
+    torch.set_num_threads(settings.threads)
+    env = make_env(settings)
+    model = make_model(settings, env)
+    model.set_logger(configure(str(folder / "tensorboard"), []))
+    model.logger.output_formats = [TensorBoardOutputFormat(str(folder / "tensorboard"))]
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.percentage:.0f} %, {task.fields[fps]:,.0f} steps/s,"),
+        TimeElapsedColumn(),
+        TextColumn("gone,"),
+        TimeRemainingColumn(),
+        TextColumn("left; wins: {task.fields[results]}"),
+    ]
+    with Progress(*columns) as progress:
+        coach = Coach(settings, folder, env, progress)
+        if resume:
+            coach.resume(read_checkpoint(folder / CHECKPOINT, model, env, settings.hidden))
+            forget_metrics_after(folder / METRICS, model.num_timesteps)
+        model.learn(
+            max(0, settings.steps - model.num_timesteps), coach, log_interval=NEVER, reset_num_timesteps=not resume
+        )
+        coach.evaluate()
+        coach._log(0.0)
+        coach.save()
+    return Network.load(folder / AGENT)
+
+
+def forget_metrics_after(path: Path, steps: int) -> None:
+    """Drops the metrics of what was done after the checkpoint and will be done again."""
+    if path.exists():
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if json.loads(line)["steps"] <= steps]
+        write_whole(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def new_folder(folder: Path, settings: Settings) -> None:
+    """Makes a run folder; one that holds another run is refused."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InvalidArgument(f"{folder} is not empty: choose another --run, or go on there with --resume {folder}")
+        facts = {"settings": dataclasses.asdict(settings), "made_with": provenance()}
+        write_whole(folder / SETTINGS, (json.dumps(facts, indent=2) + "\n").encode())
+    except OSError as error:
+        raise InvalidArgument(f"cannot write to {folder}: {error.strerror}") from None
+
+
+def settings_of(folder: Path) -> Settings:
+    """The settings of a run."""
+    try:
+        kept: dict[str, Any] = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["settings"]
+        values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
+        return Settings(**values)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidArgument(f"{folder} is no folder of a training run: {error}") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Run(Settings):
+    """Trains an agent by self-play with MaskablePPO."""
+
+    run: Path | None = None
+    """The run folder; default: a new one in runs/ppo."""
+
+
+def main(arguments: list[str]) -> None:
+    """The command line."""
+    if arguments[:1] == ["--resume"]:
+        folder = Path(arguments[1])
+        settings = settings_of(folder)
+        train(settings, folder, resume=True)
+        return
+    presets = {name: (text, Run(**vars(preset))) for name, (text, preset) in PRESETS.items()}
+    chosen = tyro.extras.overridable_config_cli(presets, args=arguments, prog="python -m montecristo_train.ppo")
+    folder = chosen.run or Path("runs") / "ppo" / time.strftime("%Y%m%d-%H%M%S")
+    settings = Settings(**{field.name: getattr(chosen, field.name) for field in dataclasses.fields(Settings)})
+    new_folder(folder, settings)
+    train(settings, folder)
+    print(f"the agent is {folder / AGENT}; the curve is {folder / CURVE}")
+    print(f"let it play: python -m montecristo_agents.arena greedy policy:{folder / AGENT}")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except MonteCristoError as error:
+        print(error, file=sys.stderr)
+        sys.exit(os.EX_USAGE)

@@ -1,0 +1,106 @@
+"""The settings of a training run: this dataclass is also the command line, and its presets are the subcommands."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Self-play with MaskablePPO; a step is one decision of the learner."""
+
+    steps: int = 100_000_000
+    """How long to train."""
+    seed: int = 0
+    """Same seed, same run, on the same machine."""
+    tables: int = 256
+    """Games that are played at the same time."""
+    rollout: int = 64
+    """Decisions in each of them between two updates."""
+    players: tuple[float, float, float] = (0.5, 0.25, 0.25)
+    """The shares of tables with 2, 3 and 4 players."""
+    reward: str = "win"
+    """What is paid at the end: win, rank or margin (see GameBatch)."""
+
+    hidden: tuple[int, ...] = (512, 256)
+    """Sizes of the network's hidden layers."""
+    learning_rate: float = 5e-4
+    """Of Adam, at the beginning."""
+    final_learning_rate: float = 5e-5
+    """At the end; linear in between."""
+    batch: int = 2048
+    """Decisions per gradient step."""
+    epochs: int = 3
+    """How often an update goes through a rollout."""
+    discount: float = 1.0
+    """Of later rewards, per decision of the same player: games end, so none is needed."""
+    decay: float = 0.95
+    """Lambda of the generalised advantage estimate."""
+    clip: float = 0.2
+    """How far an update may go: the clip range of PPO."""
+    entropy: float = 0.02
+    """What randomness is worth, at the beginning."""
+    final_entropy: float = 0.002
+    """At the end; linear in between."""
+    value_weight: float = 0.5
+    """The weight of the value's error in the loss."""
+    gradient_limit: float = 0.5
+    """The longest gradient."""
+    shaping: float = 1.0
+    """The weight of the score margin, as a potential, in the rewards, at the beginning."""
+    shaping_share: float = 0.5
+    """The share of the training after which that weight has gone to zero."""
+
+    past_share: float = 0.2
+    """The share of games with a past self at the table."""
+    scripted_share: float = 0.1
+    """The share of games with a scripted player at the table."""
+    scripted: tuple[str, ...] = ("greedy",)
+    """These, those that still win more often."""
+    pool_size: int = 20
+    """Past selves that are kept."""
+    snapshot_every: int = 50
+    """Updates after which the learner becomes a past self."""
+
+    evaluate_every: int = 50
+    """Updates between evaluations; there is one at the end, too."""
+    evaluate_against: tuple[str, ...] = ("random", "greedy")
+    """Whom to play then."""
+    evaluate_deals: int = 100
+    """On so many deals, in every seat."""
+    checkpoint_every: int = 25
+    """Updates between checkpoints."""
+    threads: int = 2
+    """For torch."""
+
+    def share_done(self, steps: int) -> float:
+        """How much of the training is done after so many steps, from 0 to 1."""
+        return min(1.0, steps / self.steps)
+
+
+SMOKE = Settings(
+    steps=40_000,
+    tables=32,
+    rollout=32,
+    hidden=(32,),
+    batch=256,
+    epochs=2,
+    snapshot_every=5,
+    evaluate_every=20,
+    evaluate_deals=10,
+    checkpoint_every=10,
+)
+QUICK = Settings(
+    steps=1_500_000,
+    hidden=(256,),
+    learning_rate=1e-3,
+    final_learning_rate=1e-4,
+    snapshot_every=20,
+    evaluate_every=20,
+    evaluate_deals=50,
+)
+FULL = Settings()
+
+PRESETS = {
+    "smoke": ("under a minute: to see that it works", SMOKE),
+    "quick": ("about five minutes: an agent that beats random", QUICK),
+    "full": ("hours: as strong as it gets", FULL),
+}
