@@ -232,6 +232,14 @@ def test_moves_up_the_market_what_only_it_can_sell(greedy: GreedyAgent) -> None:
     assert table.moves(greedy) == ["market G up 2"]
 
 
+def test_returns_a_marble_to_the_shortest_lane(greedy: GreedyAgent) -> None:
+    table = Situation()
+    table.lanes([1], [0, 1, 1, 0], [1, 0, 0], [0, 1, 0, 1])
+    table.begin(Lane.REARRANGE)
+    table.play("keep order")
+    assert table.moves(greedy) == ["return supply"]
+
+
 @pytest.mark.parametrize(("rival", "ends"), [(30, True), (39, False)])
 def test_ends_the_game_only_if_that_wins_it(greedy: GreedyAgent, rival: int, ends: bool) -> None:
     """Red gathers the ruby for 9 points, blue the sapphire for 6, as soon as a dungeon is full."""
