@@ -32,6 +32,13 @@ def act(greedy: GreedyAgent, games: GameBatch, rows: NDArray[np.int64] | None = 
     return greedy.act(PublicView(games), np.arange(len(games)) if rows is None else rows)
 
 
+def choose(games: GameBatch) -> list[int]:
+    """Its actions, chosen on the rows of the games themselves."""
+    actions = np.empty(len(games), np.int64)
+    choose_actions(games.states, actions, 0, len(games))
+    return actions.tolist()
+
+
 def middle_games(num_players: int | list[int], ruleset: Ruleset | None = None) -> list[GameBatch]:
     """Batches at many stages of random play, in which nobody is over."""
     batches = []
@@ -62,9 +69,13 @@ def test_every_action_is_legal(greedy: GreedyAgent, num_players: int | list[int]
 
 
 def test_what_is_hidden_changes_nothing(greedy: GreedyAgent) -> None:
+    """Neither behind a view nor on rows in which it stands, as searches have them."""
     rng = np.random.default_rng(0)
     for games in middle_games(MIXED):
-        assert act(greedy, games).tolist() == act(greedy, games.resample_hidden(rng)).tolist()
+        others = games.resample_hidden(rng)
+        expected = act(greedy, games).tolist()
+        assert act(greedy, others).tolist() == expected
+        assert choose(games) == choose(others) == expected
 
 
 def test_the_same_position_gets_the_same_action_whatever_else_is_in_the_batch(greedy: GreedyAgent) -> None:
@@ -91,7 +102,7 @@ def test_choosing_leaves_the_row_as_it_was(greedy: GreedyAgent) -> None:
     """Searches let it choose on rows of their own."""
     for games in middle_games(MIXED):
         before = games.states.tobytes()
-        choose_actions(games.states, np.empty(len(games), np.int64), 0, len(games))
+        choose(games)
         assert games.states.tobytes() == before
 
 
@@ -230,6 +241,14 @@ def test_moves_up_the_market_what_only_it_can_sell(greedy: GreedyAgent) -> None:
     table.give(0, (GOLD, 3), (GOLD, 3))
     table.begin(Lane.REARRANGE)
     assert table.moves(greedy) == ["market G up 2"]
+
+
+def test_returns_a_marble_to_the_shortest_lane(greedy: GreedyAgent) -> None:
+    table = Situation()
+    table.lanes([1], [0, 1, 1, 0], [1, 0, 0], [0, 1, 0, 1])
+    table.begin(Lane.REARRANGE)
+    table.play("keep order")
+    assert table.moves(greedy) == ["return supply"]
 
 
 @pytest.mark.parametrize(("rival", "ends"), [(30, True), (39, False)])
