@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents import greedy, tree
-from montecristo_agents.greedy import POINT, all_hands, all_tokens, greedy_choice, outlook
+from montecristo_agents.greedy import greedy_choice
+from montecristo_agents.outlook import POINT, all_hands, all_tokens, outlook
 from montecristo_agents.tree import (
     NODE,
     ROOT,
@@ -38,7 +39,7 @@ ROUNDS = 1
 EXPLORATION = 0.5  # how much a move gains by being tried seldom
 SWING = 10.0  # points of lead that make a win e times as likely
 
-library = Library("the search", __file__, greedy.__file__, tree.__file__)
+library = Library("the search", __file__, *greedy.SOURCES, tree.__file__)
 
 
 class MctsAgent:
@@ -227,7 +228,7 @@ def judge(s: Row, values: np.ndarray) -> None:
 def expected_points(s: Row, player: int) -> float:
     """Points of a player, and those that he can expect to be ahead of the mean by, if a scoring round came now."""
     players = int(s.num_players)
-    ahead = outlook(s, all_hands(s), all_tokens(s), player, False, 0)
+    ahead = outlook(s, all_hands(s), all_tokens(s), player, False)
     lead = ahead * (players - 1) / players  # over all players, not only over the others
     return int(s.score[player]) + gathered_points(s, player) + lead / POINT
 

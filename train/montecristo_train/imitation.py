@@ -1,6 +1,7 @@
 """A head start: the network learns to do what a scripted player does, before it plays itself."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,12 @@ SLIPS = 0.1  # the share of decisions that are made at random: the network must 
 
 
 def imitate(
-    model: MaskablePPO, env: SelfPlayVecEnv, teacher: Agent, steps: int, learning_rate: float, epochs: int,
+    model: MaskablePPO,
+    env: SelfPlayVecEnv,
+    teacher: Agent,
+    steps: int,
+    learning_rate: float,
+    epochs: int,
     report: Callable[[int, float], None],
 ) -> None:
     """Lets the teacher play all seats, and the network learn his choices and what they lead to.
@@ -30,7 +36,7 @@ def imitate(
     optimiser = torch.optim.Adam(model.policy.parameters(), lr=learning_rate)
     view = PublicView(env.games)
     rows = np.arange(env.num_envs)
-    seen = env.reset()
+    seen: Any = env.reset()
     done = 0
     while done < steps:
         model.rollout_buffer.reset()
@@ -42,9 +48,7 @@ def imitate(
             made = np.where(env.rng.random(rows.size) < SLIPS, env.games.sample_actions(), choices)
             following, rewards, ended, _ = env.step(made)
             no_log_probs = torch.zeros(rows.size)
-            model.rollout_buffer.add(
-                seen, choices[:, None], rewards, ended, values, no_log_probs, action_masks=masks
-            )
+            model.rollout_buffer.add(seen, choices[:, None], rewards, ended, values, no_log_probs, action_masks=masks)
             seen = following
         with torch.no_grad():
             values = model.policy.predict_values(torch.as_tensor(seen))
@@ -57,7 +61,7 @@ def imitate(
                 )
                 loss = -log_probs.mean() + torch.nn.functional.mse_loss(values.flatten(), batch.returns)
                 optimiser.zero_grad()
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
                 right.append(float((log_probs > np.log(0.5)).float().mean()))
         done += model.n_steps * env.num_envs
