@@ -160,9 +160,9 @@ class PolicyAgent:
 
     It plays the action with the highest logit; with a temperature it draws from softmax(logits / temperature), from the
     random stream of each game. Looking ahead it tries every legal action in so many clones with redrawn hidden parts,
-    and adds to its logit `VALUE_WEIGHT` times the mean value that the network gives the player's own view of what
-    follows, or the reward where the game is over. That needs a value head trained on views of players who are
-    not on turn, too, for the reward of these games.
+    and adds to its logit `VALUE_WEIGHT` times the mean value of what follows, or the reward where the game is over.
+    Networks know the value for the player on turn; if that is another one, his loss is shared by the rest: rewards sum
+    to zero.
 
     Args:
         settings: the path of a model file with or without settings behind it, or a network.
@@ -207,7 +207,8 @@ class PolicyAgent:
         for _ in range(self.lookahead):
             after = games.resample_hidden(games.random_keys(rows), rows)[places]
             after.step(codes)
-            _, expected = self.network.evaluate(after.observe(player=seats))
+            _, expected = self.network.evaluate(after.observe())
+            expected = np.where(after.current_player == seats, expected, -expected / (after.num_players - 1))
             rewards = np.take_along_axis(after.rewards, seats[:, None], axis=1)[:, 0]
             values[places, codes] += np.where(after.over, rewards, expected)
         return values / self.lookahead

@@ -95,9 +95,8 @@ class Library:
                 if building and finished:
                     _publish(building, finished)
             except Exception as problem:  # the disk is full, or something has damaged the cache: do without it
-                _say(
-                    f"no cache in {finished} ({type(problem).__name__}): compiling {self.content} for this process only…"
-                )
+                why = f"no cache in {finished} ({type(problem).__name__})"
+                _say(f"{why}: compiling {self.content} for this process only…")
                 for compiled in self._entry_points:
                     compiled._cache = NullCache()
                 if finished and not building:

@@ -31,7 +31,7 @@ def write_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, extra:
     optimiser = model.policy.optimizer.state_dict()
     for place, state in optimiser["state"].items():
         tensors |= {f"optimiser.{place}.{name}": tensor.numpy() for name, tensor in state.items()}
-    kind, keys, position, has_gauss, gauss = np.random.get_state()
+    kind, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002 (Stable-Baselines3 uses it)
     tensors |= {
         "torch_random": torch.get_rng_state().numpy(),
         "numpy_random": np.asarray(keys),
@@ -89,7 +89,7 @@ def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, hidden:
         env.pool.members.append(member)
     torch.set_rng_state(torch.from_numpy(tensors["torch_random"]))
     kind, position, has_gauss, gauss = facts["numpy_random"]
-    np.random.set_state((kind, tensors["numpy_random"], position, has_gauss, gauss))
+    np.random.set_state((kind, tensors["numpy_random"], position, has_gauss, gauss))  # noqa: NPY002
     return facts
 
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from montecristo_env import GameBatch, actions, observation
+from montecristo_env import GameBatch, actions
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
 from montecristo_env.learner import observation_box
@@ -31,6 +32,8 @@ class SelfPlayVecEnv(VecEnv):
         reward: see `GameBatch`.
     """
 
+    render_mode = None
+
     def __init__(self, players: Sequence[int] | NDArray[np.int64], pool: Pool, seed: int, reward: str = "win") -> None:
         self.games = GameBatch(len(players), np.asarray(players), seed=seed, reward=reward)
         self.pool = pool
@@ -44,14 +47,8 @@ class SelfPlayVecEnv(VecEnv):
         self._rows = np.arange(num_games)
         self._view = PublicView(self.games)
         self._masks = np.zeros((num_games, actions.COUNT), np.int8)
-        super().__init__(num_games, observation_box("int8"), self._action_space())
+        super().__init__(num_games, observation_box("int8"), Discrete(actions.COUNT))
         self._seat_learners(self._rows)
-
-    @staticmethod
-    def _action_space() -> Any:
-        from gymnasium.spaces import Discrete
-
-        return Discrete(actions.COUNT)
 
     @property
     def deciders(self) -> NDArray[np.int64]:
@@ -157,10 +154,6 @@ class SelfPlayVecEnv(VecEnv):
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions of every decider, (N, actions.COUNT)."""
         return self._masks.view(np.bool_).copy()
-
-    def observation_shape(self) -> tuple[int]:
-        """The shape of one observation."""
-        return (observation.SIZE,)
 
     # --- what VecEnv asks for besides
 

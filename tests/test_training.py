@@ -1,0 +1,271 @@
+"""Self-play training: the tables, the pool, runs that are killed and go on, and the agents that come out."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sb3_contrib")
+
+import torch
+
+from montecristo_agents.policy import Network, PolicyAgent
+from montecristo_env import GameBatch, InvalidArgument, make_agent, observation
+from montecristo_env.agent import PublicView
+from montecristo_env.core.constants import MAX_PLAYERS
+from montecristo_train import ppo
+from montecristo_train.network import export
+from montecristo_train.pool import Opponent, Pool
+from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv
+from montecristo_train.settings import SMOKE, Settings
+
+TINY = dataclasses.replace(
+    SMOKE,
+    steps=4 * 8 * 16,
+    tables=8,
+    rollout=16,
+    hidden=(16,),
+    batch=64,
+    past_share=0.3,
+    scripted_share=0.3,
+    scripted=("random",),
+    snapshot_every=1,
+    evaluate_every=2,
+    evaluate_against=("random",),
+    evaluate_deals=2,
+    checkpoint_every=1,
+    threads=1,
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Any:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+class Steady:
+    """A scripted player for tests that plays at random, but not by the engine."""
+
+    name = "steady"
+
+    def act(self, games: PublicView, rows: np.ndarray) -> np.ndarray:
+        return games.sample_actions(rows)
+
+
+def tables(pool: Pool, num_games: int = 12) -> SelfPlayVecEnv:
+    return SelfPlayVecEnv(np.resize([2, 3, 4], num_games), pool, seed=0)
+
+
+# --- the tables
+
+
+@pytest.mark.parametrize("shares", [(0.0, 0.0), (0.5, 0.5)])
+def test_it_is_always_a_turn_of_the_learner_and_every_seat_gets_what_the_game_pays(
+    shares: tuple[float, float],
+) -> None:
+    members = [Opponent(Steady(), past_self=True), Opponent(Steady(), past_self=False)]
+    env = tables(Pool(*shares, members=members))
+    env.reset()
+    rows = np.arange(env.num_envs)
+    ends = paid_out = 0
+    for _ in range(600):
+        assert (env.holders[rows, env.deciders] == LEARNER).all()
+        before = env.deciders
+        _, rewards, ended, infos = env.step(env.games.sample_actions())
+        assert (env.acted == before).all()
+        np.testing.assert_array_equal(rewards, env.paid[rows, before])
+        np.testing.assert_array_equal(np.array(["episode" in info for info in infos]), ended)
+        assert not env.paid[~ended].any()
+        np.testing.assert_allclose(env.paid.sum(axis=1), 0, atol=1e-6)
+        ends += int(ended.sum())
+        paid_out += int(env.paid[ended].any(axis=1).sum())
+    assert paid_out > 0.8 * ends  # a win that all share pays nothing
+    assert ends > 10
+    held = (env.holders != LEARNER).any()
+    assert held == (sum(shares) > 0)
+
+
+def test_the_pool_never_holds_all_seats_and_all_kinds_of_tables_occur() -> None:
+    pool = Pool(0.5, 0.5, members=[Opponent(Steady(), past_self=True), Opponent(Steady(), past_self=False)])
+    env = tables(pool, 300)
+    players = env.games.num_players
+    held = (env.holders != LEARNER).sum(axis=1)
+    assert (held < players).all() and (held > 0).all()
+    assert set(held[players == 4]) == {1, 2, 3}
+    assert set(env.holders[env.holders != LEARNER]) == {0, 1}
+
+
+def test_shaping_pays_the_change_of_the_margin_and_sums_to_the_potential_of_the_start() -> None:
+    """Over a whole game the shaping is minus the potential at its first decision: it changes nothing that matters."""
+    shaped, plain = tables(Pool(0.0, 0.0), 30), tables(Pool(0.0, 0.0), 30)
+    shaped.shaping = 0.5
+    totals = np.zeros((30, MAX_PLAYERS))
+    plain_totals = totals.copy()
+    finished = np.zeros(30, np.bool_)
+    begun = shaped._potentials()
+    for _ in range(700):
+        acts = shaped.games.sample_actions()
+        assert (plain.games.sample_actions() == acts).all()
+        for env, sums in ((shaped, totals), (plain, plain_totals)):
+            env.step(acts)
+            sums[~finished] += env.paid[~finished]
+        finished |= shaped.ended
+    assert finished.mean() > 0.9
+    np.testing.assert_allclose((totals - plain_totals)[finished], -begun[finished], atol=1e-4)
+
+
+# --- the pool
+
+
+def test_opponents_that_still_win_are_favoured_and_the_weakest_goes_first() -> None:
+    pool = Pool(1.0, 0.0, size=2)
+    weak, strong = PolicyLike("weak"), PolicyLike("strong")
+    assert pool.add_past_self(weak) is None and pool.add_past_self(strong) is None
+    for _ in range(50):
+        pool.count(0, 0.1)
+        pool.count(1, 0.9)
+    rng = np.random.default_rng(0)
+    drawn = [pool.draw(rng) for _ in range(500)]
+    assert drawn.count(1) > 10 * drawn.count(0) > 0
+    assert pool.add_past_self(PolicyLike("new")) == 0
+    assert [member.agent.name for member in pool.members] == ["new", "strong"]
+
+
+class PolicyLike(Steady):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def test_shares_of_games_are_as_set() -> None:
+    pool = Pool(0.2, 0.1, members=[Opponent(Steady(), past_self=False), Opponent(Steady(), past_self=True)])
+    rng = np.random.default_rng(0)
+    drawn = [pool.draw(rng) for _ in range(5000)]
+    assert drawn.count(1) / 5000 == pytest.approx(0.2, abs=0.03)
+    assert drawn.count(0) / 5000 == pytest.approx(0.1, abs=0.03)
+    assert Pool(1.0, 0.0).draw(rng) is None  # nobody there yet
+
+
+# --- the network
+
+
+def test_the_exported_agent_plays_as_the_torch_model() -> None:
+    env = tables(Pool(0.0, 0.0), 60)
+    model = ppo.make_model(TINY, env)
+    for parameter in model.policy.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    env.games.play_random(30)
+    env.games.reset()
+    network = export(model, {"note": "test"})
+    seen, masks = env.games.observe(), env.games.action_mask()
+    expected, _ = model.predict(seen, action_masks=masks, deterministic=True)
+    np.testing.assert_array_equal(PolicyAgent(network).act(PublicView(env.games), np.arange(60)), expected)
+    _, values = network.evaluate(seen)
+    with torch.no_grad():
+        wanted = model.policy.predict_values(torch.as_tensor(seen)).numpy().flatten()
+    np.testing.assert_allclose(values, wanted, rtol=1e-3, atol=1e-4)
+
+
+# --- runs
+
+
+def run(folder: Path, settings: Settings = TINY, **options: Any) -> Network:
+    if not options.get("resume"):
+        ppo.new_folder(folder, settings)
+    return ppo.train(settings, folder, **options)
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    return {name: np.asarray(tensor) for name, tensor in Network.load(folder / ppo.AGENT).tensors.items()}
+
+
+def test_a_run_leaves_an_agent_metrics_and_a_curve(tmp_path: Path) -> None:
+    run(tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / ppo.METRICS).read_text().splitlines()]
+    assert [line["steps"] for line in lines] == sorted(line["steps"] for line in lines)
+    assert lines[-1]["steps"] == TINY.steps
+    for name in ("win_rate/random", "train/entropy_loss", "train/approx_kl", "train/explained_variance", "game/margin"):
+        assert name in lines[-1], name
+    assert (tmp_path / ppo.CURVE).read_bytes().startswith(b"\x89PNG")
+    facts = json.loads((tmp_path / ppo.SETTINGS).read_text())
+    assert facts["settings"]["seed"] == TINY.seed and "torch" in facts["made_with"]
+    assert ppo.settings_of(tmp_path) == TINY
+    agent = make_agent(f"policy:{tmp_path / ppo.AGENT}")
+    games = GameBatch(3, [2, 3, 4], seed=0)
+    games.step(agent.act(PublicView(games), np.arange(3)))
+    assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_a_killed_run_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    """A real kill -9, at whatever moment it hits, after the first checkpoint."""
+    settings = dataclasses.replace(TINY, steps=10 * 8 * 16)
+    run(tmp_path / "whole", settings)
+    program = (
+        "import sys, json; from pathlib import Path; from montecristo_train import ppo\n"
+        "folder = Path(sys.argv[1]); ppo.train(ppo.settings_of(folder), folder)"
+    )
+    ppo.new_folder(tmp_path / "killed", settings)
+    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
+    checkpoint = tmp_path / "killed" / ppo.CHECKPOINT
+    deadline = time.monotonic() + 120
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert checkpoint.exists()
+    run(tmp_path / "killed", settings, resume=True)
+    expected, found = weights(tmp_path / "whole"), weights(tmp_path / "killed")
+    for name, tensor in expected.items():
+        np.testing.assert_array_equal(found[name], tensor, err_msg=name)
+    steps = [json.loads(line)["steps"] for line in (tmp_path / "killed" / ppo.METRICS).read_text().splitlines()]
+    whole = [json.loads(line)["steps"] for line in (tmp_path / "whole" / ppo.METRICS).read_text().splitlines()]
+    assert steps == whole
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path)
+    before = (tmp_path / ppo.CHECKPOINT).read_bytes()
+    env = ppo.make_env(TINY)
+    model = ppo.make_model(TINY, env)
+
+    def no_room(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", no_room)
+    monkeypatch.setattr(Path, "replace", no_room)
+    with pytest.raises(OSError, match="No space left"):
+        ppo.write_checkpoint(tmp_path / ppo.CHECKPOINT, model, env, {})
+    assert (tmp_path / ppo.CHECKPOINT).read_bytes() == before
+
+
+def test_bad_folders_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "something").touch()
+    with pytest.raises(InvalidArgument, match="is not empty"):
+        ppo.new_folder(tmp_path / "full", TINY)
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidArgument, match="cannot write to"):
+        ppo.new_folder(tmp_path / "file" / "run", TINY)
+    with pytest.raises(InvalidArgument, match="is no folder of a training run"):
+        ppo.settings_of(tmp_path)
+    (tmp_path / ppo.CHECKPOINT).write_bytes(b"damaged")
+    env = ppo.make_env(TINY)
+    with pytest.raises(InvalidArgument, match="is no checkpoint that can be read"):
+        ppo.read_checkpoint(tmp_path / ppo.CHECKPOINT, ppo.make_model(TINY, env), env, TINY.hidden)
+
+
+def test_observations_are_what_the_network_was_made_for() -> None:
+    assert ppo.make_env(TINY).observation_space.shape == (observation.SIZE,)
