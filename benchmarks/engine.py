@@ -23,7 +23,7 @@ from montecristo_env import GameBatch, actions, observation
 from montecristo_env.core.layout import aligned_zeros
 
 BATCH = 1024
-WIDE = 32 * BATCH  # where a second thread is worth waking
+WIDE = 128 * BATCH  # where waking a second thread, 0.1 ms or more for each call, costs little
 
 
 class Loop:
@@ -103,7 +103,7 @@ def measure_batch(players: int, repeats: int, steps: int) -> dict[str, Any]:
     free = GameBatch(BATCH, players, seed=1, threads=1)
     free_wide, free_wide_two = (GameBatch(WIDE, players, seed=1, threads=threads) for threads in (1, 2))
 
-    def play(games: GameBatch) -> int:
+    def play(games: GameBatch, steps: int) -> int:
         before = int(games.states["decisions"].sum())
         games.play_random(steps)
         done = int(games.states["decisions"].sum()) - before
@@ -125,11 +125,11 @@ def measure_batch(players: int, repeats: int, steps: int) -> dict[str, Any]:
             "loop": lambda: one.run(steps),
             "writes": writes,
             "fill": fills,
-            "wide loop": lambda: wide.run(steps // 10),
-            "wide loop, 2 threads": lambda: wide_two.run(steps // 10),
-            "play_random": lambda: play(free),
-            "wide play_random": lambda: play(free_wide),
-            "wide play_random, 2 threads": lambda: play(free_wide_two),
+            "wide loop": lambda: wide.run(steps // 25),
+            "wide loop, 2 threads": lambda: wide_two.run(steps // 25),
+            "play_random": lambda: play(free, steps),
+            "wide play_random": lambda: play(free_wide, steps // 10),
+            "wide play_random, 2 threads": lambda: play(free_wide_two, steps // 10),
         },
         repeats,
     )
@@ -231,6 +231,12 @@ def report(results: dict[str, Any]) -> None:
         )
 
 
+def save(path: Path, results: dict[str, Any]) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(results, indent=1) + "\n")
+    temporary.replace(path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
@@ -254,9 +260,7 @@ def main() -> None:
     results["sizes"] = measure_sizes(2, sizes, 3 if options.quick else 5)
     report(results)
     if options.json:
-        temporary = options.json.with_suffix(".tmp")
-        temporary.write_text(json.dumps(results, indent=1) + "\n")
-        temporary.replace(options.json)
+        save(options.json, results)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Everything is measured in turn in one run, repeat by repeat, so that the noise o
 
 import argparse
 import importlib
-import json
 import random
 import statistics
 import time
@@ -16,7 +15,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from engine import machine, summary
+from engine import machine, save, summary
 
 from montecristo_env import montecristo_v0
 from montecristo_env.sb3 import MonteCristoVecEnv
@@ -119,7 +118,9 @@ def classic_envs() -> dict[str, Any]:
     found = {}
     for name in CLASSIC:
         try:
-            found[name] = importlib.import_module(f"pettingzoo.classic.{name}").env()
+            module = importlib.import_module(f"pettingzoo.classic.{name}")
+            found[f"{name} env"] = module.env()
+            found[f"{name} raw_env"] = module.raw_env()
         except Exception as error:
             print(f"skipped {name}: {str(error).splitlines()[0]}")
     return found
@@ -138,7 +139,7 @@ def main() -> None:
             env = getattr(montecristo_v0, kind)(num_players=players)
             works[f"montecristo_v0 {kind}, {players} players"] = lambda env=env: aec_rate(env, options.seconds)
     for name, env in classic_envs().items():
-        works[f"{name} env"] = lambda env=env: aec_rate(env, options.seconds)
+        works[name] = lambda env=env: aec_rate(env, options.seconds)
     for players in (2, 3, 4):
         vector = gymnasium.make_vec("montecristo_env:MonteCristo-v0", num_envs=NUM_ENVS, num_players=players)
         works[f"VectorEnv x{NUM_ENVS}, {players} players"] = lambda env=vector: vector_rate(env, options.seconds)
@@ -164,9 +165,7 @@ def main() -> None:
         f"({100 * share['lowest']:.1f} to {100 * share['highest']:.1f})"
     )
     if options.json:
-        temporary = options.json.with_suffix(".tmp")
-        temporary.write_text(json.dumps(results, indent=1) + "\n")
-        temporary.replace(options.json)
+        save(options.json, results)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 from montecristo_env.core._jit import INTERPRETED
 
 ALL_CORES = os.cpu_count() or 1
+PARTS_PER_THREAD = 4  # so that a thread that wakes late, or has a slow core, leaves more to the others
 
 
 def share(function: Callable[..., Any], *args: Any, size: int, threads: int, least: int = 1) -> list[Any]:
@@ -21,13 +22,25 @@ def share(function: Callable[..., Any], *args: Any, size: int, threads: int, lea
         threads: how many threads may share them.
         least: rows that are worth a thread: waking one takes 0.1 ms or more.
     """
-    parts = 1 if INTERPRETED else max(1, min(threads, size // least))
-    if parts == 1:
+    threads = 1 if INTERPRETED else min(threads, size // least)
+    if threads < 2:
         return [function(*args, 0, size)]
+    parts = min(threads * PARTS_PER_THREAD, size)
     bounds = [size * part // parts for part in range(parts + 1)]
+    results: list[Any] = [None] * parts
+    left = iter(range(parts))
+
+    def work() -> None:
+        for part in left:  # whoever is free takes the next one
+            results[part] = function(*args, bounds[part], bounds[part + 1])
+
     pool = _pool(os.getpid(), threads)
-    others = [pool.submit(function, *args, *bounds[part : part + 2]) for part in range(1, parts)]
-    return [function(*args, *bounds[:2]), *(other.result() for other in others)]
+    others = [pool.submit(work) for _ in range(threads - 1)]
+    work()
+    for other in others:
+        if not other.cancel():  # it has begun
+            other.result()
+    return results
 
 
 @cache

@@ -10,6 +10,7 @@ from sb3_contrib import MaskablePPO
 from montecristo_env.agent import Agent, PublicView
 from montecristo_train.selfplay import SelfPlayVecEnv
 
+EPOCHS = 2  # how often to go through each rollout
 SLIPS = 0.1  # the share of decisions that are made at random: the network must know what to do after a mistake, too
 
 
@@ -19,7 +20,6 @@ def imitate(
     teacher: Agent,
     steps: int,
     learning_rate: float,
-    epochs: int,
     report: Callable[[int, float], None],
 ) -> None:
     """Lets the teacher play all seats, and the network learn his choices and what they lead to.
@@ -30,7 +30,6 @@ def imitate(
         teacher: an agent.
         steps: how many of his decisions.
         learning_rate: of Adam.
-        epochs: how often to go through each rollout.
         report: is told after each rollout the steps done and the share of choices that the network got right.
     """
     optimiser = torch.optim.Adam(model.policy.parameters(), lr=learning_rate)
@@ -54,7 +53,7 @@ def imitate(
             values = model.policy.predict_values(torch.as_tensor(seen))
         model.rollout_buffer.compute_returns_and_advantage(values, ended)
         right = []
-        for _ in range(epochs):
+        for _ in range(EPOCHS):
             for batch in model.rollout_buffer.get(model.batch_size):
                 values, log_probs, _ = model.policy.evaluate_actions(
                     batch.observations, batch.actions.long().flatten(), action_masks=batch.action_masks

@@ -32,6 +32,7 @@ from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
+from montecristo_train.imitation import imitate
 from montecristo_train.network import export, policy_kwargs
 from montecristo_train.pool import Opponent, Pool
 from montecristo_train.selfplay import SelfPlayVecEnv
@@ -127,7 +128,7 @@ class Coach(BaseCallback):
         if self.rollouts % settings.evaluate_every == 0:
             self.evaluate()
         self._log(rate)
-        results = ", ".join(f"{name.split('/')[-1]} {value:.0%}" for name, value in self.latest.items())
+        results = "wins: " + ", ".join(f"{name.split('/')[-1]} {value:.0%}" for name, value in self.latest.items())
         self._progress.update(self._bar, completed=steps, fps=rate, results=results)
         if self.rollouts % settings.checkpoint_every == 0:
             self.save()
@@ -218,10 +219,12 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
         TimeElapsedColumn(),
         TextColumn("gone,"),
         TimeRemainingColumn(),
-        TextColumn("left; wins: {task.fields[results]}"),
+        TextColumn("left; {task.fields[results]}"),
     ]
     with Progress(*columns) as progress:
         coach = Coach(settings, folder, env, progress)
+        if not resume and settings.imitate:
+            imitate_first(settings, env, model, progress)
         if resume:
             coach.resume(read_checkpoint(folder / CHECKPOINT, model, env, settings.hidden))
             forget_metrics_after(folder / METRICS, model.num_timesteps)
@@ -232,6 +235,21 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
         coach._log(0.0)
         coach.save()
     return Network.load(folder / AGENT)
+
+
+def imitate_first(settings: Settings, env: SelfPlayVecEnv, model: MaskablePPO, progress: Progress) -> None:
+    """The head start."""
+    bar = progress.add_task("imitating", total=settings.imitate_steps, fps=0.0, results="")
+    begun = time.perf_counter()
+
+    def report(steps: int, right: float) -> None:
+        rate = steps / (time.perf_counter() - begun)
+        progress.update(bar, completed=steps, fps=rate, results=f"{right:.0%} of choices right")
+
+    pool, env.pool = env.pool, Pool(0.0, 0.0)
+    env.reset_seats()
+    imitate(model, env, make_agent(settings.imitate), settings.imitate_steps, settings.learning_rate, report)
+    env.pool = pool
 
 
 def forget_metrics_after(path: Path, steps: int) -> None:

@@ -49,6 +49,11 @@ class Settings:
     shaping_share: float = 0.5
     """The share of the training after which that weight has gone to zero."""
 
+    imitate: str = "greedy"
+    """A scripted player whose choices are learnt before self-play begins; nobody's if empty."""
+    imitate_steps: int = 5_000_000
+    """How many of his decisions."""
+
     past_share: float = 0.2
     """The share of games with a past self at the table."""
     scripted_share: float = 0.1
@@ -87,6 +92,7 @@ SMOKE = Settings(
     evaluate_every=20,
     evaluate_deals=10,
     checkpoint_every=10,
+    imitate="",
 )
 QUICK = Settings(
     steps=1_500_000,
@@ -96,6 +102,7 @@ QUICK = Settings(
     snapshot_every=20,
     evaluate_every=20,
     evaluate_deals=50,
+    imitate="",
 )
 FULL = Settings()
 
