@@ -8,7 +8,7 @@ import pytest
 from montecristo_env import GameBatch, actions, observation
 from montecristo_env.core.layout import CACHE_LINE, STATE, aligned_zeros
 
-GAMES = 20_000  # so that even one byte per game would show
+GAMES = 40_000  # so that even one byte per game would show
 
 
 def test_a_row_takes_at_most_a_kibibyte_and_whole_cache_lines() -> None:

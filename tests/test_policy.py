@@ -18,6 +18,7 @@ from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, D, F, Table
 from montecristo_agents import policy
 from montecristo_agents.policy import InvalidModel, Network, PolicyAgent, checksum, layout_hash
 from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView, actions, make_agent, observation
+from montecristo_env.core.constants import DUNGEONS
 from shell_helpers import run_python
 
 HIDDEN = (24, 16, 16)
@@ -410,16 +411,16 @@ def test_looking_ahead_finds_the_winning_move() -> None:
     assert PolicyAgent(cautious, lookahead=2).act(PublicView(games), rows)[0] == CODE["take R3"]
 
 
-def test_looking_ahead_values_what_follows_from_the_seat_of_the_player() -> None:
+def test_looking_ahead_what_the_next_player_fears_is_good_for_the_others() -> None:
     table = Table(3)
     table.lanes([1, 2, 0], [0, 1, 2], [0, 1, 2], [1, 0, 2])
     table.adventurers(0, 1)
     table.begin(Lane.ADVENTURERS)  # red has one adventurer, so after placing him others are asked
     tensors = {name: np.zeros_like(tensor) for name, tensor in random_tensors().items()}
-    own_crew = observation.FIELDS["crew"].slice.start
+    red_crew = observation.FIELDS["crew"].slice.start + 2 * DUNGEONS  # as the next player counts, red sits third
     for layer in range(len(HIDDEN)):
-        tensors[f"trunk.{layer}.weight"][0, own_crew + D if layer == 0 else 0] = 1.0
-    tensors["value.weight"][0, 0] = 1.0  # the value is the number of one's own adventurers in D
+        tensors[f"trunk.{layer}.weight"][0, red_crew + D if layer == 0 else 0] = 1.0
+    tensors["value.weight"][0, 0] = -1.0  # the more adventurers red has in D, the worse for the next player
     agent = PolicyAgent(Network(HIDDEN, tensors), lookahead=1)
     assert agent.act(PublicView(table.games), np.arange(1))[0] == CODE["enter D"]
 
