@@ -47,9 +47,9 @@ class GuidedAgent:
     """Searches with a network at its side: `policy+mcts:PATH:200` makes 200 simulations with the model file at PATH.
 
     A simulation goes down to a position with a new move, as that of `MctsAgent`; there nobody plays on, but the
-    network says how likely each move is and, from the seat of every player, what he may hope for. That needs a
-    value head trained on views of players who are not on turn, too, for the reward "win". All games
-    of a batch go down together, so that the network is asked for all of them at once.
+    network says how likely each move is and what the player on turn may hope for; what he loses the others share, as
+    rewards sum to zero. Its value head must be trained for the reward "win". All games of a batch go down together,
+    so that the network is asked for all of them at once.
 
     Args:
         settings: the path of a model file, a colon and the number of simulations per decision.
@@ -77,10 +77,8 @@ class GuidedAgent:
         played = aligned_empty(roots.size, STATE)
         trees = np.empty((roots.size, 1 + self.simulations * MOST_CHOICES), NODE)
         sizes, leaves = np.zeros(roots.size, np.int64), np.zeros(roots.size, np.int64)
-        seen = np.empty((roots.size, MAX_PLAYERS, SIZE), np.int8)
-        logits = np.zeros((roots.size, MAX_PLAYERS, COUNT), np.float32)
+        seen = np.empty((roots.size, SIZE), np.int8)
         values = np.zeros((roots.size, MAX_PLAYERS), np.float32)
-        seated = np.arange(MAX_PLAYERS) < roots["num_players"][:, None]
 
         def run(function: Callable[..., None], *args: Any) -> None:
             share(function, *args, size=roots.size, threads=ALL_CORES, least=GAMES_PER_THREAD)
@@ -88,9 +86,7 @@ class GuidedAgent:
         run(plant_trees, roots, trees, sizes)
         for simulation in range(self.simulations):
             run(descend_games, roots, keys, simulation, trees, played, leaves, seen)
-            asked = seated & (played["legal"] != NOTHING)[:, None]
-            logits[asked], values[asked] = self.network.evaluate(seen[asked])
-            run(grow_trees, played, trees, sizes, leaves, logits, values)
+            run(grow_trees, played, trees, sizes, leaves, *self.network.evaluate(seen), values)
         actions = np.empty(roots.size, np.int64)
         run(choose_actions, trees, actions)
         return actions
@@ -116,13 +112,12 @@ def descend_games(
     begin: int,
     end: int,
 ) -> None:
-    """Goes down in every tree to a position with a move that it does not have; what every player sees there."""
+    """Goes down in every tree to a position with a move that it does not have; what the player on turn sees there."""
     for k in range(begin, end):
         s = played[k]
         imagine(roots[k], stream(keys[k], simulation), s)
         leaves[k] = descend_guided(trees[k], s)
-        for player in range(s.num_players):
-            observe(s, player, seen[k, player])
+        observe(s, max(int(s.current_player), 0), seen[k])
 
 
 @kernel
@@ -180,17 +175,21 @@ def grow_trees(
     sizes: np.ndarray,
     leaves: np.ndarray,
     logits: np.ndarray,
+    expected: np.ndarray,
     values: np.ndarray,
     begin: int,
     end: int,
 ) -> None:
-    """Adds to every leaf the moves that are missing, and tells the tree the values."""
+    """Adds to every leaf the moves that are missing, and tells the tree what each player may hope for."""
     for k in range(begin, end):
         s = played[k]
         if s.legal == NOTHING:
             write_rewards(s, WIN, values[k])
         else:
-            sizes[k] = add_missing(trees[k], sizes[k], leaves[k], s, logits[k, s.current_player])
+            sizes[k] = add_missing(trees[k], sizes[k], leaves[k], s, logits[k])
+            for player in range(s.num_players):
+                values[k, player] = -expected[k] / (int(s.num_players) - 1)
+            values[k, s.current_player] = expected[k]
         back_up(trees[k], leaves[k], values[k])
 
 
@@ -225,8 +224,8 @@ def _call_every_entry_point() -> None:
     roots = aligned_zeros(1, STATE)
     roots["num_players"] = MIN_PLAYERS
     keys, numbers, trees = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((1, 1), NODE)
-    seen, logits = np.zeros((1, MAX_PLAYERS, SIZE), np.int8), np.zeros((1, MAX_PLAYERS, COUNT), np.float32)
+    seen, logits, expected = np.zeros((1, SIZE), np.int8), np.zeros((1, COUNT), np.float32), np.zeros(1, np.float32)
     plant_trees(roots, trees, numbers, 0, 1)
     descend_games(roots, keys, 0, trees, roots.copy(), numbers, seen, 0, 1)
-    grow_trees(roots, trees, numbers, numbers, logits, np.zeros((1, MAX_PLAYERS), np.float32), 0, 1)
+    grow_trees(roots, trees, numbers, numbers, logits, expected, np.zeros((1, MAX_PLAYERS), np.float32), 0, 1)
     choose_actions(trees, numbers, 0, 1)
