@@ -164,9 +164,8 @@ def measure_one(players: int, repeats: int, steps: int) -> dict[str, float]:
         for _ in range(steps):
             action = games.sample_actions()
             start = time.perf_counter()
-            games.step(action)
-            games.observe()
-            games.action_mask()
+            seen, masks = np.empty((1, observation.SIZE), np.int8), np.empty((1, actions.COUNT), np.int8)
+            games.step(action, observations=seen, masks=masks)
             spent += time.perf_counter() - start
             games.reset()
         times.append(1e6 * spent / steps)

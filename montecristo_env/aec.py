@@ -21,7 +21,6 @@ from montecristo_env.ruleset import Ruleset
 from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
 
 Observation = dict[str, NDArray[Any]]
-_SEEN, _MASKS = (1, observation.SIZE), (1, actions.COUNT)  # shapes in a batch of one
 
 
 class raw_env(AECEnv[str, Observation, int]):
@@ -52,6 +51,8 @@ class raw_env(AECEnv[str, Observation, int]):
         self.agents: list[str] = []
         self._seat = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         mask = Box(0, 1, (actions.COUNT,), np.int8)
+        self._seen = np.zeros((1, observation.SIZE), self._dtype)  # by the player who must decide
+        self._masks = np.zeros((1, actions.COUNT), np.int8)
         self.state_space = box
         self.observation_spaces = {
             agent: Dict({"observation": copy.deepcopy(box), "action_mask": copy.deepcopy(mask)})
@@ -77,6 +78,7 @@ class raw_env(AECEnv[str, Observation, int]):
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
+        self._over = False  # for whatever reason
         self._no_mask = np.zeros(actions.COUNT, np.int8)
         self.infos = {agent: {"action_mask": self._no_mask.copy()} for agent in self.agents}
         self._skip_agent_selection = None
@@ -87,15 +89,16 @@ class raw_env(AECEnv[str, Observation, int]):
 
     def _look(self) -> None:
         """Asks the player who must decide."""
-        masks = np.empty(_MASKS, np.int8)
-        self._ask(self.games.observe(np.empty(_SEEN, self._dtype), masks=masks), masks)
+        self.games.observe(self._seen, masks=self._masks)
+        self._ask()
 
-    def _ask(self, seen: NDArray[Any], masks: NDArray[np.int8]) -> None:
-        """Passes the turn to the player who must decide next, with what he sees and may do."""
-        self.infos[self.agent_selection] = {"action_mask": self._no_mask.copy()}
-        self.agent_selection = self.possible_agents[self.games.current_player[0]]
-        self._seen, self._mask = seen[0], masks[0]
-        self.infos[self.agent_selection] = {"action_mask": self._mask.copy()}
+    def _ask(self) -> None:
+        """Passes the turn to the player who must decide next, with what he may do."""
+        agent = self.possible_agents[self.games.current_player[0]]
+        if agent != self.agent_selection:
+            self.infos[self.agent_selection] = {"action_mask": self._no_mask.copy()}
+            self.agent_selection = agent
+        self.infos[agent] = {"action_mask": self._masks[0].copy()}
 
     def step(self, action: int | None) -> None:
         """One decision of the selected agent; None once it is done."""
@@ -103,13 +106,12 @@ class raw_env(AECEnv[str, Observation, int]):
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        seen, masks = np.empty(_SEEN, self._dtype), np.empty(_MASKS, np.int8)
-        self.games.step(np.array([action]), observations=seen, masks=masks)
+        self.games.step(np.array([action]), observations=self._seen, masks=self._masks)
         self._cumulative_rewards[agent] = 0.0
         if self.games.endings[0]:
             self._finish()
         else:
-            self._ask(seen, masks)
+            self._ask()
         if self.render_mode == "human":
             self.render()
 
@@ -124,12 +126,12 @@ class raw_env(AECEnv[str, Observation, int]):
     def _end_decisions(self) -> None:
         """Nobody has legal actions any more."""
         self.infos = {agent: {"action_mask": self._no_mask.copy()} for agent in self.agents}
-        self._mask = self._no_mask
+        self._over = True
 
     def observe(self, agent: str) -> Observation:
         """What an agent sees; its mask is all zeros unless it is to decide."""
-        if agent == self.agent_selection and self._mask is not self._no_mask:
-            return {"observation": self._seen.copy(), "action_mask": self._mask.copy()}
+        if agent == self.agent_selection and not self._over:
+            return {"observation": self._seen[0].copy(), "action_mask": self._masks[0].copy()}
         return {"observation": self._seen_by(self._seat[agent]), "action_mask": self._no_mask.copy()}
 
     def state(self) -> NDArray[Any]:
@@ -137,7 +139,7 @@ class raw_env(AECEnv[str, Observation, int]):
         return self._seen_by(0)
 
     def _seen_by(self, seat: int) -> NDArray[Any]:
-        seen: NDArray[Any] = self.games.observe(np.empty(_SEEN, self._dtype), seat)[0]
+        seen: NDArray[Any] = self.games.observe(np.empty_like(self._seen), seat)[0]
         return seen
 
     # --- copies

@@ -520,6 +520,8 @@ def action_codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
 
 
 def _out(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if type(out) is np.ndarray and out.dtype is dtype and out.shape == shape and out.flags.carray:
+        return out
     if out is None:
         return aligned_empty(shape, dtype) if shape[0] > 1 else np.empty(shape, dtype)
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
