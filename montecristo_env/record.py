@@ -8,7 +8,6 @@ those.)
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,7 @@ from montecristo_env.core.constants import (
 )
 from montecristo_env.core.layout import States
 from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
+from montecristo_env.files import write_whole
 from montecristo_env.games import GameBatch
 from montecristo_env.public import card, cards, token
 from montecristo_env.ruleset import Ruleset
@@ -142,16 +142,7 @@ class GameRecord:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the record to a file, which appears whole or not at all."""
-        path = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.to_json())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(path, self.to_json().encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -35,9 +35,10 @@ from montecristo_agents.extras import (
     tyro,
 )
 from montecristo_agents.matches import Match, Results, deal_seeds
-from montecristo_agents.report import Report, make_report, write_whole
+from montecristo_agents.report import Report, make_report
 from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
+from montecristo_env.files import write_whole
 
 CHUNK_SECONDS = 5.0  # what is played between two savings takes about so long
 CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before

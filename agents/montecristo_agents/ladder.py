@@ -16,9 +16,10 @@ from pathlib import Path
 from montecristo_agents.arena import BAD_INPUT, INTERRUPTED, Run
 from montecristo_agents.extras import tyro
 from montecristo_agents.ratings import Estimate
-from montecristo_agents.report import Report, draw_ratings, duration, percent, png, points, write_whole
+from montecristo_agents.report import Report, draw_ratings, duration, percent, png, points
 from montecristo_env import MonteCristoError
 from montecristo_env.agent import GROUP
+from montecristo_env.files import write_whole
 
 LADDER = ("random", "greedy", "mcts:50", "mcts:200", "mcts:800")
 """The agents that others are measured against, weakest first."""

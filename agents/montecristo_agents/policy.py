@@ -3,10 +3,8 @@
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from itertools import pairwise
@@ -23,6 +21,7 @@ from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.chance import stream
 from montecristo_env.errors import InvalidArgument, MonteCristoError
+from montecristo_env.files import write_whole
 from montecristo_env.threads import ALL_CORES, share
 
 T = TypeVar("T")
@@ -136,7 +135,7 @@ class Network:
             "training": json.dumps(self.training),
         }
         header["checksum"] = checksum(header, tensors)
-        _write(Path(path), safetensors_bytes(tensors, header))
+        write_whole(path, safetensors_bytes(tensors, header))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -269,21 +268,6 @@ def checksum(header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> 
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tensor.shape}\0".encode() + tensor.tobytes())
     return digest.hexdigest()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Writes a file under a temporary name first, so that it is never seen unfinished."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:

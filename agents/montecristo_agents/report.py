@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from montecristo_agents import ratings
 from montecristo_agents.extras import Console, Figure, RichTable, box
 from montecristo_agents.matches import Match, Results, Table
 from montecristo_agents.ratings import CONFIDENCE, Estimate, Skill, mean_by_deal, rate_by_deal
+from montecristo_env.files import write_whole
 
 Values: TypeAlias = NDArray[np.float64]
 
@@ -135,13 +135,6 @@ class Report:
         ]
         for name, content in zip(FILES, contents, strict=True):
             write_whole(folder / name, content)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that appears whole or not at all."""
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
 
 
 # --- from results to lines

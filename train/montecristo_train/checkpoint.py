@@ -11,8 +11,8 @@ from safetensors.numpy import save
 from sb3_contrib import MaskablePPO
 
 from montecristo_agents.policy import Network, PolicyAgent
-from montecristo_agents.report import write_whole
 from montecristo_env.errors import InvalidArgument
+from montecristo_env.files import write_whole
 from montecristo_train.pool import Opponent
 from montecristo_train.selfplay import SelfPlayVecEnv
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from montecristo_agents.report import png, write_whole
+from montecristo_agents.report import png
+from montecristo_env.files import write_whole
 
 PANELS = {
     "win_rate/": "win rate",

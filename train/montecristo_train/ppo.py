@@ -26,9 +26,9 @@ from stable_baselines3.common.logger import TensorBoardOutputFormat, configure
 
 from montecristo_agents.arena import play
 from montecristo_agents.policy import Network, PolicyAgent
-from montecristo_agents.report import write_whole
 from montecristo_env import make_agent
 from montecristo_env.errors import InvalidArgument, MonteCristoError
+from montecristo_env.files import write_whole
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
