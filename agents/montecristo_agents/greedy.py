@@ -1,15 +1,41 @@
-"""The greedy player: for every decision it asks what the scoring round would bring if it came now.
+"""The greedy player: every choice is judged by what the scoring round would bring if it came now.
 
-`outlook` plays that scoring round in its head, on what everybody can see: each player takes the best tokens he can
-pay for. Most decisions try every choice on the row, look at the outlook and take the change back. Everything is
-counted in hundredths of a point.
+Most decisions try every choice on the row, look at the outlook and take the choice back. Everything is counted in
+hundredths of a point.
 """
 
-import itertools
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_agents.outlook import (
+    CARD_BITS,
+    LEFT_OVER_AT,
+    MOST_ALIKE,
+    PERCENT,
+    SUPPLY,
+    TOKEN,
+    TOKEN_BITS,
+    VALUE,
+    VALUE_BITS,
+    WILDS_AT,
+    Hands,
+    Tokens,
+    after_payment,
+    all_hands,
+    all_tokens,
+    hand_of,
+    hand_word,
+    outlook,
+    payment,
+    some_dungeon_holds,
+    token_word,
+    tokens_of,
+    with_hand,
+    with_tokens,
+    without_token,
+)
 from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.actions import (
@@ -34,7 +60,6 @@ from montecristo_env.core.constants import (
     NONE,
     REINFORCEMENTS,
     SIZES,
-    TOKEN_TYPES,
     TREASURE_PLACES,
     WILD_BAG,
     ZONES,
@@ -45,235 +70,15 @@ from montecristo_env.core.constants import (
 from montecristo_env.core.layout import STATE, Row, States
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import move_marker
-from montecristo_env.core.scoring import gathered_points, tokens_in
 from montecristo_env.threads import ALL_CORES, share
 
-POINT = 100
-
 # --- weights, found by matches between versions
-BAG = 40  # a bag that is kept, times the market value of its kind
-WILD = 120  # a wild bag that is kept: it fits every token
-CREW = 60  # an adventurer who waits in a dungeon: he holds a place in the queue
-SUPPLY = 45  # one of the first adventurers in the personal supply
-SUPPLY_MORE = 15  # one of the others, who wait longer for their turn
-SUPPLY_SOON = 3  # how many will be placed soon
-BONUS = 200  # bonus points
-SCORING_LEAD = 50  # the lead from which a scoring round is welcome
-GAME = 10_000  # the end of the game, won or lost
-MARKET = 60  # percent of what a market move brings: others can move the markers back
-LANE_SUPPLY = 150  # what it is worth to be active in a lane
-LANE_ADVENTURERS = 300
-LANE_CHEST = 200
-LANE_REARRANGE = 150
-WAITING = 60  # what it costs a marble to wait for a round
-
-
-# --- cards and tokens in words of bits: a word fits in a register
-
-# A hand: two bits for the number of each card (three is enough for any token), above them the wild bags.
-_CARD_BITS = 2
-_MOST_ALIKE = (1 << _CARD_BITS) - 1
-_KIND_BITS = SIZES * _CARD_BITS
-_CARDS_OF_A_KIND = (1 << _KIND_BITS) - 1
-_WILDS_AT = CARD_TYPES * _CARD_BITS
-# The tokens of a dungeon: a list, four bits for each.
-_TOKEN_BITS = 4
-_ONE_TOKEN = (1 << _TOKEN_BITS) - 1
-# A payment: its cards and wild bags, then the bags left over, or -1.
-_LEFT_OVER_AT = _KIND_BITS + _CARD_BITS
-_LEFT_OVER_BITS = 2
-_WILD_COST, _WASTE_COST, _CARD_COST = 12, 8, 1  # a wild bag fits everything; a waste is lost; small cards go first
-
-
-def _count(cards: int, size: int) -> int:
-    return cards >> (size * _CARD_BITS) & _MOST_ALIKE
-
-
-def _bags(cards: int) -> int:
-    return sum((size + 1) * _count(cards, size) for size in range(SIZES))
-
-
-def _best_payment(cards: int, wilds: int, owed: int) -> int:
-    """The cheapest cards of one kind and wild bags that are worth the bags owed."""
-    best, lowest = NONE, 0
-    options = [range(_count(cards, size) + 1) for size in range(SIZES)]
-    for ones, twos, threes, wild in itertools.product(*options, range(wilds + 1)):
-        left = ones + 2 * twos + 3 * threes + wild - owed
-        if not 0 <= left < SIZES:
-            continue
-        cost = wild * _WILD_COST + left * _WASTE_COST - (ones + twos + threes) * _CARD_COST
-        if best == NONE or cost < lowest:
-            paid = ones | twos << _CARD_BITS | threes << 2 * _CARD_BITS | wild << _KIND_BITS
-            best, lowest = paid | left << _LEFT_OVER_AT, cost
-    return best
-
-
-_BAGS = np.array([_bags(cards) for cards in range(_CARDS_OF_A_KIND + 1)])
-_PAYMENT = np.array(
-    [
-        [[_best_payment(cards, wilds, owed) for cards in range(_CARDS_OF_A_KIND + 1)] for wilds in range(SIZES + 1)]
-        for owed in range(SIZES + 1)
-    ]
-)
-
-
-@kernel
-def hand_word(s: Row, player: int) -> int:
-    """The cards of a player as a word."""
-    word = int(s.wilds[player]) << _WILDS_AT
-    for card in range(CARD_TYPES):
-        word |= min(int(s.hands[player, card]), _MOST_ALIKE) << (card * _CARD_BITS)
-    return word
-
-
-@kernel
-def token_word(s: Row, dungeon: int) -> int:
-    """The tokens of a dungeon as a word; each is numbered from 1, so that 0 is the end."""
-    word = 0
-    for token in range(TOKEN_TYPES):
-        for _ in range(s.dungeon_tokens[dungeon, token]):
-            word = word << _TOKEN_BITS | token + 1
-    return word
-
-
-@kernel
-def market_word(s: Row) -> int:
-    """The market value of every kind as a word."""
-    word = 0
-    for space in range(KINDS):
-        word |= int(s.market_values[space]) << (int(s.market[space]) * _TOKEN_BITS)
-    return word
-
-
-@kernel
-def market_value(market: int, kind: int) -> int:
-    """The market value of a kind."""
-    return market >> (kind * _TOKEN_BITS) & _ONE_TOKEN
-
-
-@kernel
-def payment(hand: int, kind: int, owed: int) -> int:
-    """How this hand pays so many bags of a kind."""
-    wilds = min(hand >> _WILDS_AT, SIZES)
-    return int(_PAYMENT[owed, wilds, hand >> (kind * _KIND_BITS) & _CARDS_OF_A_KIND])
-
-
-@kernel
-def after_payment(hand: int, kind: int, paid: int) -> int:
-    """The hand without what it has paid."""
-    wilds = paid >> _KIND_BITS & _MOST_ALIKE
-    return hand - ((paid & _CARDS_OF_A_KIND) << (kind * _KIND_BITS)) - (wilds << _WILDS_AT)
-
-
-# --- the outlook
-
-
-@kernel
-def turn_key(s: Row, player: int, dungeon: int) -> int:
-    """A number that orders the players of a dungeon (§8.2), the first has the highest; 0 without a turn."""
-    if dungeon == s.gather_dungeon:
-        key = 0
-        for turn in range(s.num_players):
-            if s.gather_order[turn] == player:
-                key = int(s.num_players) - turn
-        return key
-    crew = int(s.crew[player, dungeon])
-    return (crew << 6) - int(s.places[player, dungeon, 0])
-
-
-@kernel
-def kept_worth(s: Row, player: int, hand: int, market: int, spent: int) -> int:
-    """What a player keeps for later: bags, wild bags and adventurers."""
-    worth = (hand >> _WILDS_AT) * WILD
-    for kind in range(KINDS):
-        worth += BAG * market_value(market, kind) * int(_BAGS[hand >> (kind * _KIND_BITS) & _CARDS_OF_A_KIND])
-    crew = -spent
-    for dungeon in range(DUNGEONS):
-        crew += int(s.crew[player, dungeon])
-    supply = int(s.supply[player])
-    soon = min(supply, SUPPLY_SOON)
-    return worth + CREW * crew + SUPPLY * soon + SUPPLY_MORE * (supply - soon)
-
-
-@kernel
-def outlook(s: Row, player: int, scoring: bool) -> int:
-    """The lead of a player over the others' mean after a scoring round in which all take the best they can pay.
-
-    With `scoring` that round is certain, so that it may end the game. During a scoring round: what is left of it.
-    """
-    players = int(s.num_players)
-    market = market_word(s)
-    hand_0, hand_1 = hand_word(s, 0), hand_word(s, 1)
-    hand_2 = hand_word(s, 2) if players > 2 else 0
-    hand_3 = hand_word(s, 3) if players > 3 else 0
-    points = 0  # a word: 16 bits for each player
-    spent = 0  # a word: the adventurers who went to Marseille
-    left_over = 0  # a word: 2 bits for each kind
-    if s.gather_dungeon != NONE:
-        for kind in range(KINDS):
-            left_over |= int(s.left_over_bags[kind]) << (kind * _LEFT_OVER_BITS)
-    for dungeon in range(max(int(s.gather_dungeon), 0), DUNGEONS):
-        tokens = token_word(s, dungeon)
-        last_key = 1 << 16
-        while tokens:
-            gatherer, key = 0, 0
-            for other in range(players):
-                other_key = turn_key(s, other, dungeon)
-                if key < other_key < last_key:
-                    gatherer, key = other, other_key
-            if key == 0:
-                break
-            last_key = key
-            hand = hand_0 if gatherer == 0 else hand_1 if gatherer == 1 else hand_2 if gatherer == 2 else hand_3
-            for _ in range(s.crew[gatherer, dungeon]):
-                best, best_paid, best_place = 0, 0, 0
-                rest, place = tokens, 0
-                while rest:
-                    token = (rest & _ONE_TOKEN) - 1
-                    kind, value = token // SIZES, token % SIZES + 1
-                    left = left_over >> (kind * _LEFT_OVER_BITS) & _MOST_ALIKE
-                    paid = payment(hand, kind, value - left) if value > left else (left - value) << _LEFT_OVER_AT
-                    gain = value * market_value(market, kind)
-                    if paid != NONE and gain > best:
-                        best, best_paid, best_place = gain, paid, place
-                    rest >>= _TOKEN_BITS
-                    place += _TOKEN_BITS
-                if best == 0:
-                    break
-                kind = ((tokens >> best_place & _ONE_TOKEN) - 1) // SIZES
-                hand = after_payment(hand, kind, best_paid)
-                left_over &= ~(_MOST_ALIKE << (kind * _LEFT_OVER_BITS))
-                left_over |= best_paid >> _LEFT_OVER_AT << (kind * _LEFT_OVER_BITS)
-                tokens = (tokens >> (best_place + _TOKEN_BITS) << best_place) | tokens & ((1 << best_place) - 1)
-                points += best << (16 * gatherer)
-                spent += 1 << (16 * gatherer)
-            left_over = 0
-            if gatherer == 0:
-                hand_0 = hand
-            elif gatherer == 1:
-                hand_1 = hand
-            elif gatherer == 2:
-                hand_2 = hand
-            else:
-                hand_3 = hand
-        left_over = 0
-    own, others, final, best_other = 0, 0, 0, 0
-    for seat in range(players):
-        hand = hand_0 if seat == 0 else hand_1 if seat == 1 else hand_2 if seat == 2 else hand_3
-        gained = points >> (16 * seat) & 0xFFFF
-        worth = POINT * gained + kept_worth(s, seat, hand, market, spent >> (16 * seat) & 0xFFFF)
-        total = int(s.score[seat]) + gained
-        if scoring:
-            total += gathered_points(s, seat)
-        if seat == player:
-            own, final = worth, total
-        else:
-            others += worth
-            best_other = max(best_other, total)
-    lead = own - others // (players - 1)
-    if scoring and max(final, best_other) >= s.target:
-        lead += GAME if final > best_other else -GAME
-    return lead
+BONUS = 260  # bonus points: more than two, since nobody can take them away
+NEXT_ENTRY = 60  # percent: what a further adventurer in a dungeon brings, compared with the best one
+LEAD_SOON = 75  # percent: what counts of a lead if the next chest can start the scoring round, to its player's liking
+LEAD_LATER = 50  # percent: what counts of a lead that the others have time to make up for
+WAITING = 15  # what it costs a marble to wait while the cylinder moves by one lane: short lanes give more turns
+LANE_WORTH = (30, -20, 0, 30)  # to be active in each lane; in Adventurers the others may place some too
 
 
 # --- Supply
@@ -283,31 +88,33 @@ def outlook(s: Row, player: int, scoring: bool) -> int:
 def choose_deal(s: Row) -> int:
     """The card that is worth most here, compared with where else it can go."""
     player = int(s.current_player)
+    hands, tokens = all_hands(s), all_tokens(s)
     recipient = int(s.recipient)
     later = int(s.offer_size) - 1
     best, choice = 0, NONE
     for card in range(CARD_TYPES):
         if s.offer[card] == 0:
             continue
-        gain = later * outlook_with_card(s, player, recipient, card)
+        gain = later * outlook_with_card(s, hands, tokens, player, recipient, card)
         other = recipient
         for _ in range(later):
             other = other + 1 if other + 1 < s.num_players else 0
-            gain -= outlook_with_card(s, player, other, card)
+            gain -= outlook_with_card(s, hands, tokens, player, other, card)
         if choice == NONE or gain > best:
             best, choice = gain, card
     return choice
 
 
 @kernel
-def outlook_with_card(s: Row, player: int, recipient: int, card: int) -> int:
+def outlook_with_card(s: Row, hands: Hands, tokens: Tokens, player: int, recipient: int, card: int) -> int:
     """The outlook if this card goes to a recipient."""
+    hand = hand_of(hands, recipient)
+    if s.hands[recipient, card] < MOST_ALIKE:
+        hand += 1 << (card * CARD_BITS)
     moved = min(int(s.card_adventurers[card % SIZES]), int(s.marseille[recipient]))
-    s.hands[recipient, card] += 1
     s.supply[recipient] += moved
-    found = outlook(s, player, False)
+    found = outlook(s, with_hand(hands, recipient, hand), tokens, player, False)
     s.supply[recipient] -= moved
-    s.hands[recipient, card] -= 1
     return found
 
 
@@ -315,21 +122,15 @@ def outlook_with_card(s: Row, player: int, recipient: int, card: int) -> int:
 def choose_discard(s: Row) -> int:
     """The card that will be missed least."""
     player = int(s.current_player)
+    hands, tokens = all_hands(s), all_tokens(s)
     best, choice = 0, NONE
-    for card in range(WILD_BAG):
-        if s.hands[player, card] == 0:
+    for card in range(WILD_BAG + 1):
+        if s.legal & bit(card) == NOTHING:
             continue
-        s.hands[player, card] -= 1
-        found = outlook(s, player, False)
-        s.hands[player, card] += 1
+        hand = hand_of(hands, player) - (1 << (card * CARD_BITS))
+        found = outlook(s, with_hand(hands, player, hand), tokens, player, False)
         if choice == NONE or found > best:
             best, choice = found, card
-    if s.wilds[player] > 0:
-        s.wilds[player] -= 1
-        found = outlook(s, player, False)
-        s.wilds[player] += 1
-        if choice == NONE or found > best:
-            choice = WILD_BAG
     return choice
 
 
@@ -337,7 +138,7 @@ def choose_discard(s: Row) -> int:
 
 
 @kernel
-def outlook_with_crew(s: Row, player: int, dungeon: int, more: int) -> int:
+def outlook_with_crew(s: Row, hands: Hands, tokens: Tokens, player: int, dungeon: int, more: int) -> int:
     """The outlook if so many adventurers enter a dungeon."""
     crew = s.crew[player, dungeon]
     first = s.places[player, dungeon, 0]
@@ -345,7 +146,7 @@ def outlook_with_crew(s: Row, player: int, dungeon: int, more: int) -> int:
         s.places[player, dungeon, 0] = s.queue_length[dungeon] + 1
     s.crew[player, dungeon] += more
     s.supply[player] -= more
-    found = outlook(s, player, False)
+    found = outlook(s, hands, tokens, player, False)
     s.supply[player] += more
     s.crew[player, dungeon] = crew
     s.places[player, dungeon, 0] = first
@@ -353,15 +154,30 @@ def outlook_with_crew(s: Row, player: int, dungeon: int, more: int) -> int:
 
 
 @kernel
-def best_entry(s: Row, player: int, left: int) -> tuple[int, int]:
-    """The dungeon where an adventurer brings most, and what; several together may bring more than one."""
-    now = outlook(s, player, False)
+def to_overtake(s: Row, player: int, dungeon: int) -> int:
+    """How many more adventurers it takes to have most in a dungeon, at least one."""
+    most = 0
+    for other in range(s.num_players):
+        if other != player:
+            most = max(most, int(s.crew[other, dungeon]))
+    return max(1, most + 1 - int(s.crew[player, dungeon]))
+
+
+@kernel
+def best_entry(s: Row, hands: Hands, tokens: Tokens, now: int, left: int) -> tuple[int, int]:
+    """The dungeon where an adventurer brings most, NONE if nowhere, and how much.
+
+    A crowd that overtakes all others counts as much as its adventurers bring on average.
+    """
+    player = int(s.current_player)
     best, choice = 0, NONE
     for dungeon in range(DUNGEONS):
-        for more in range(1, left + 1):
-            gain = (outlook_with_crew(s, player, dungeon, more) - now) // more
-            if gain > best:
-                best, choice = gain, dungeon
+        gain = outlook_with_crew(s, hands, tokens, player, dungeon, 1) - now
+        crowd = to_overtake(s, player, dungeon)
+        if 1 < crowd <= left:
+            gain = max(gain, (outlook_with_crew(s, hands, tokens, player, dungeon, crowd) - now) // crowd)
+        if gain > best:
+            best, choice = gain, dungeon
     return choice, best
 
 
@@ -369,39 +185,47 @@ def best_entry(s: Row, player: int, left: int) -> tuple[int, int]:
 def choose_place(s: Row) -> int:
     """A dungeon or a bonus zone, whichever brings most, or nothing."""
     player = int(s.current_player)
-    supply = int(s.supply[player])
-    left = min(int(s.placements_left), supply)
-    choice, best = best_entry(s, player, left)
-    entry = best
+    hands, tokens = all_hands(s), all_tokens(s)
+    now = outlook(s, hands, tokens, player, False)
+    choice, entry = best_entry(s, hands, tokens, now, min(int(s.placements_left), int(s.supply[player])))
+    best = entry
     if choice == NONE:
         choice = STOP_PLACING
-    if s.zone_used:
-        return choice
-    spent = SUPPLY if supply <= SUPPLY_SOON else SUPPLY_MORE
     for zone in range(ZONES):
-        if s.zones[player, zone]:
+        if s.legal & bit(VISIT + zone) == NOTHING:
             continue
-        match zone:
-            case Zone.WILD:
-                gain = WILD
-            case Zone.DISEMBARK:
-                arriving = min(DISEMBARKING, int(s.marseille[player]))
-                gain = SUPPLY * arriving + max(0, int(s.placements_left) - supply) * entry
-            case Zone.POINTS:
-                gain = BONUS
-            case _:
-                placed = min(supply - 1, int(s.placements_left) - 1 + REINFORCEMENTS)
-                gain = (placed - left + 1) * entry
-        if gain - spent > best:
-            best, choice = gain - spent, VISIT + zone
+        if zone == Zone.WILD:
+            richer = with_hand(hands, player, hand_of(hands, player) + (1 << WILDS_AT))
+            gain = outlook(s, richer, tokens, player, False) - now
+        else:
+            gain = bonus_gain(s, player, zone, entry)
+        if gain - SUPPLY > best:
+            best, choice = gain - SUPPLY, VISIT + zone
     return choice
+
+
+@kernel
+def bonus_gain(s: Row, player: int, zone: int, entry: int) -> int:
+    """What a bonus brings, if the best entry into a dungeon brings `entry`."""
+    supply, left = int(s.supply[player]), int(s.placements_left)
+    match zone:
+        case Zone.DISEMBARK:
+            arriving = min(DISEMBARKING, int(s.marseille[player]))
+            return SUPPLY * arriving + entry * max(0, left - supply) * NEXT_ENTRY // PERCENT
+        case Zone.REINFORCEMENT:
+            more = min(supply - 1, left - 1 + REINFORCEMENTS) - (min(supply, left) - 1)
+            return entry * more * NEXT_ENTRY // PERCENT
+        case _:
+            return BONUS
 
 
 @kernel
 def choose_reinforce(s: Row) -> int:
     """The dungeon where a reinforcement brings most, or nothing."""
     player = int(s.current_player)
-    choice, _ = best_entry(s, player, min(int(s.reinforcements_left), int(s.supply[player])))
+    hands, tokens = all_hands(s), all_tokens(s)
+    now = outlook(s, hands, tokens, player, False)
+    choice, _ = best_entry(s, hands, tokens, now, min(int(s.reinforcements_left), int(s.supply[player])))
     return STOP_REINFORCING if choice == NONE else choice
 
 
@@ -409,23 +233,48 @@ def choose_reinforce(s: Row) -> int:
 
 
 @kernel
-def choose_put_token(s: Row) -> int:
-    """The dungeon where the token helps most; a full one starts a scoring round, which is good for who leads."""
+def put_worth(s: Row, hands: Hands, tokens: Tokens) -> int:
+    """The outlook with these tokens; it counts most if a full dungeon starts the scoring round at once."""
     player = int(s.current_player)
-    token = int(s.drawn_tokens[0])
-    full_already = False
-    for dungeon in range(DUNGEONS):
-        full_already |= tokens_in(s, dungeon) == TREASURE_PLACES
+    if some_dungeon_holds(tokens, TREASURE_PLACES):
+        return outlook(s, hands, tokens, player, True)
+    if some_dungeon_holds(tokens, TREASURE_PLACES - 1):
+        lead = outlook(s, hands, tokens, player, True)
+        own_chest_next = s.lanes[Lane.CHEST, 1] == player + 1
+        if own_chest_next == (lead > 0):
+            return lead * LEAD_SOON // PERCENT
+    return outlook(s, hands, tokens, player, False) * LEAD_LATER // PERCENT
+
+
+@kernel
+def best_put(s: Row, hands: Hands, tokens: Tokens, drawn: int, taken: int) -> tuple[int, int]:
+    """The best dungeon for one of the drawn tokens, other than the one taken already, and its worth."""
     best, choice = 0, NONE
+    token = token_word(int(s.drawn_tokens[drawn]))
+    for dungeon in range(DUNGEONS):
+        if s.chest_dungeons[dungeon] or dungeon == taken:
+            continue
+        there = tokens_of(tokens, dungeon) << TOKEN_BITS | token
+        found = put_worth(s, hands, with_tokens(tokens, dungeon, there))
+        if choice == NONE or found > best:
+            best, choice = found, dungeon
+    return choice, best
+
+
+@kernel
+def choose_put_token(s: Row) -> int:
+    """The dungeon where the token helps most, with the next token in mind."""
+    hands, tokens = all_hands(s), all_tokens(s)
+    if s.drawn_tokens[1] == NONE or not some_dungeon_holds(tokens, TREASURE_PLACES - 1):
+        choice, _ = best_put(s, hands, tokens, 0, NONE)
+        return choice
+    best, choice = 0, NONE
+    token = token_word(int(s.drawn_tokens[0]))
     for dungeon in range(DUNGEONS):
         if s.chest_dungeons[dungeon]:
             continue
-        s.dungeon_tokens[dungeon, token] += 1
-        full = full_already or tokens_in(s, dungeon) == TREASURE_PLACES
-        found = outlook(s, player, full)
-        s.dungeon_tokens[dungeon, token] -= 1
-        if not full:
-            found = found // 2 + SCORING_LEAD
+        there = tokens_of(tokens, dungeon) << TOKEN_BITS | token
+        _, found = best_put(s, hands, with_tokens(tokens, dungeon, there), 1, dungeon)
         if choice == NONE or found > best:
             best, choice = found, dungeon
     return choice
@@ -439,46 +288,41 @@ def choose_take(s: Row) -> int:
     """The token that leaves the best outlook for the rest of the scoring round, or none."""
     player = int(s.current_player)
     dungeon = int(s.gather_dungeon)
-    market = market_word(s)
-    hand = hand_word(s, player)
+    hands, tokens = all_hands(s), all_tokens(s)
+    hand, there = hand_of(hands, player), tokens_of(tokens, dungeon)
     s.gather_order[0] = NONE
-    best, choice = outlook(s, player, False), STOP_TAKING
+    best, choice = outlook(s, hands, tokens, player, True), STOP_TAKING
     s.gather_order[0] = player
-    for token in range(TOKEN_TYPES):
-        if s.legal & bit(token) == NOTHING:
-            continue
-        kind, value = token // SIZES, token % SIZES + 1
-        left = int(s.left_over_bags[kind])
-        paid = payment(hand, kind, value - left) if value > left else (left - value) << _LEFT_OVER_AT
-        pay_in_mind(s, player, kind, paid, -1)
-        s.left_over_bags[kind] = paid >> _LEFT_OVER_AT
-        s.dungeon_tokens[dungeon, token] -= 1
-        s.crew[player, dungeon] -= 1
-        found = outlook(s, player, False) + POINT * value * market_value(market, kind)
-        s.crew[player, dungeon] += 1
-        s.dungeon_tokens[dungeon, token] += 1
-        s.left_over_bags[kind] = left
-        pay_in_mind(s, player, kind, paid, 1)
-        if found > best:
-            best, choice = found, token
+    s.crew[player, dungeon] -= 1
+    place = 0
+    while there >> place:
+        token = there >> place & TOKEN
+        kind, value = token >> VALUE_BITS, token & VALUE
+        number = kind * SIZES + value - 1
+        left_over = int(s.left_over_bags[kind])
+        paid = payment(hand, kind, value, left_over)
+        if paid != NONE:
+            s.left_over_bags[kind] = paid >> LEFT_OVER_AT
+            hands_then = with_hand(hands, player, after_payment(hand, kind, paid))
+            tokens_then = with_tokens(tokens, dungeon, without_token(there, place))
+            s.gathered[player, number] += 1
+            found = outlook(s, hands_then, tokens_then, player, True)
+            s.gathered[player, number] -= 1
+            s.left_over_bags[kind] = left_over
+            if found > best:
+                best, choice = found, number
+        place += TOKEN_BITS
+    s.crew[player, dungeon] += 1
     return choice
-
-
-@kernel
-def pay_in_mind(s: Row, player: int, kind: int, paid: int, sign: int) -> None:
-    """Takes what is paid out of the hand, or puts it back."""
-    for size in range(SIZES):
-        s.hands[player, kind * SIZES + size] += sign * (paid >> (size * _CARD_BITS) & _MOST_ALIKE)
-    s.wilds[player] += sign * (paid >> _KIND_BITS & _MOST_ALIKE)
 
 
 @kernel
 def choose_pay(s: Row) -> int:
     """A card of the cheapest payment."""
     kind, value = int(s.taking) // SIZES, int(s.taking) % SIZES + 1
-    paid = payment(hand_word(s, int(s.current_player)), kind, value - int(s.left_over_bags[kind]))
+    paid = payment(hand_word(s, int(s.current_player)), kind, value, int(s.left_over_bags[kind]))
     for size in range(SIZES):
-        if paid >> (size * _CARD_BITS) & _MOST_ALIKE:
+        if paid >> (size * CARD_BITS) & MOST_ALIKE:
             return kind * SIZES + size
     return WILD_BAG
 
@@ -487,23 +331,8 @@ def choose_pay(s: Row) -> int:
 
 
 @kernel
-def lane_worth(lane: int) -> int:
-    """What it is worth to be active in a lane."""
-    match lane:
-        case Lane.SUPPLY:
-            return LANE_SUPPLY
-        case Lane.ADVENTURERS:
-            return LANE_ADVENTURERS
-        case Lane.CHEST:
-            return LANE_CHEST
-        case _:
-            return LANE_REARRANGE
-
-
-@kernel
-def choose_rearrange(s: Row) -> int:
-    """A marble that gets its turn sooner, or a market marker that helps most."""
-    player = int(s.current_player)
+def best_marble_move(s: Row, player: int) -> tuple[int, int]:
+    """The move of an own marble that passes most marbles of others, and what it brings."""
     best, choice = 0, KEEP_ORDER
     for lane in range(LANES):
         for position in range(1, s.lane_size[lane]):
@@ -512,19 +341,34 @@ def choose_rearrange(s: Row) -> int:
             gain = 0
             for by in range(1, min(position, LONGEST_MOVE) + 1):
                 if s.lanes[lane, position - by] != player + 1:
-                    gain += WAITING
+                    gain += LANES * WAITING
                 if gain > best:
                     best, choice = gain, lane * MOVES_PER_LANE + FIRST_MOVE[position] + by - 1
-    now = outlook(s, player, False)
+    return choice, best
+
+
+@kernel
+def outlook_with_market(s: Row, hands: Hands, tokens: Tokens, player: int, space: int, by: int) -> int:
+    """The outlook if the marker of this space moves up."""
+    move_marker(s, s.market[space], by)
+    found = outlook(s, hands, tokens, player, False)
+    for place in range(space - by, space):
+        s.market[place], s.market[place + 1] = s.market[place + 1], s.market[place]
+    return found
+
+
+@kernel
+def choose_rearrange(s: Row) -> int:
+    """A marble that gets its turn sooner, or a market marker, whichever brings more."""
+    player = int(s.current_player)
+    hands, tokens = all_hands(s), all_tokens(s)
+    choice, best = best_marble_move(s, player)
+    now = outlook(s, hands, tokens, player, False)
     for space in range(1, KINDS):
-        kind = int(s.market[space])
         for by in range(1, min(space, LONGEST_MOVE) + 1):
-            move_marker(s, kind, by)
-            gain = (outlook(s, player, False) - now) * MARKET // 100
-            for place in range(space - by, space):
-                s.market[place], s.market[place + 1] = s.market[place + 1], s.market[place]
+            gain = outlook_with_market(s, hands, tokens, player, space, by) - now
             if gain > best:
-                best, choice = gain, MOVE_MARKER + kind * LONGEST_MOVE + by - 1
+                best, choice = gain, MOVE_MARKER + int(s.market[space]) * LONGEST_MOVE + by - 1
     return choice
 
 
@@ -535,8 +379,8 @@ def choose_return_marble(s: Row) -> int:
     for lane in range(LANES):
         if s.legal & bit(lane) == NOTHING:
             continue
-        wait = int(s.lane_size[lane]) + (lane < s.cylinder)
-        gain = lane_worth(lane) - WAITING * wait
+        wait = int(s.lane_size[lane]) * LANES + (lane - int(s.cylinder)) % LANES
+        gain = LANE_WORTH[lane] - WAITING * wait
         if choice == NONE or gain > best:
             best, choice = gain, lane
     return choice
@@ -572,7 +416,10 @@ def greedy_choice(s: Row) -> int:
             return choose_return_marble(s)
 
 
-library = Library("the greedy player", __file__)
+SOURCES = (__file__, str(Path(__file__).with_name("outlook.py")))
+"""The files that `greedy_choice` is made from: a library that uses it must name them."""
+
+library = Library("the greedy player", *SOURCES)
 
 
 @library.entry_point
