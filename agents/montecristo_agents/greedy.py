@@ -78,7 +78,9 @@ NEXT_ENTRY = 60  # percent: what a further adventurer in a dungeon brings, compa
 LEAD_SOON = 75  # percent: what counts of a lead if the next chest can start the scoring round, to its player's liking
 LEAD_LATER = 50  # percent: what counts of a lead that the others have time to make up for
 WAITING = 15  # what it costs a marble to wait while the cylinder moves by one lane: short lanes give more turns
-LANE_WORTH = (30, -20, 0, 30)  # to be active in each lane; in Adventurers the others may place some too
+# What it is worth to be active in each lane: least in Adventurers, where everybody may place some.
+LANE_WORTH = (20, -80, 0, 20)
+LANE_WORTH_FOR_TWO = (30, -80, 0, 30)
 
 
 # --- Supply
@@ -375,12 +377,13 @@ def choose_rearrange(s: Row) -> int:
 @kernel
 def choose_return_marble(s: Row) -> int:
     """The lane with the best action that does not let the marble wait too long."""
+    worth = LANE_WORTH_FOR_TWO if s.num_players == MIN_PLAYERS else LANE_WORTH
     best, choice = 0, NONE
     for lane in range(LANES):
         if s.legal & bit(lane) == NOTHING:
             continue
         wait = int(s.lane_size[lane]) * LANES + (lane - int(s.cylinder)) % LANES
-        gain = LANE_WORTH[lane] - WAITING * wait
+        gain = worth[lane] - WAITING * wait
         if choice == NONE or gain > best:
             best, choice = gain, lane
     return choice
