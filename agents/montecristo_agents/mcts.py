@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from montecristo_agents import greedy, tree
 from montecristo_agents.greedy import greedy_choice
-from montecristo_agents.outlook import POINT, all_hands, all_tokens, outlook
+from montecristo_agents.outlook import POINT, Hands, Tokens, all_hands, all_tokens, outlook
 from montecristo_agents.tree import (
     NODE,
     ROOT,
@@ -25,7 +25,6 @@ from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
 from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
-from montecristo_env.core.scoring import gathered_points
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.threads import ALL_CORES, share
 
@@ -35,8 +34,10 @@ MOST_ROUNDS = 100
 ROLLOUTS = ("greedy", "random")
 
 # --- found by matches between versions
-ROUNDS = 1
-EXPLORATION = 0.5  # how much a move gains by being tried seldom
+ROUNDS = 2  # one is as good for a few hundred simulations, but worse for more, at equal time
+EXPLORATION = 0.2  # how much a move gains by being tried seldom
+WIDENING = 1.0  # moves that are tried in a position, for each square root of its visits
+TRUST = 1.0  # what the greedy player's move gets on top of its values, in all
 SWING = 10.0  # points of lead that make a win e times as likely
 
 library = Library("the search", __file__, *greedy.SOURCES, tree.__file__)
@@ -47,6 +48,7 @@ class MctsAgent:
 
     A simulation redraws what is hidden, goes down the tree of the moves tried so far to one that is new, plays on from
     there, judges the position by the scores and by what a scoring round would bring, and tells the moves on its way.
+    In every position the greedy player's move is tried first, the others one by one as visits become more.
     The move tried most often is played. All randomness comes from the random stream of each game.
 
     Args:
@@ -142,34 +144,35 @@ def search(
     for _ in range(simulations):
         key = advance(key)
         imagine(root, mix(key), s)
-        node, new_choice = descend(tree, s)
-        if new_choice != NONE:
-            node = add_child(tree, size, node, move_of(s, new_choice), 1.0)
-            size += 1
-            play(s, new_choice)
+        leaf = descend(tree, size, s)
+        size = max(size, leaf + 1)
         roll_out(s, greedily, int(s.round_number) + rounds)
         judge(s, values)
-        back_up(tree, node, values)
+        back_up(tree, leaf, values)
 
 
 @kernel
-def descend(tree: np.ndarray, s: Row) -> tuple[int, int]:
-    """Plays the most promising moves until a new one is due; that node and the new choice, or NONE: game over."""
+def descend(tree: np.ndarray, size: int, s: Row) -> int:
+    """Plays the most promising moves until a new one is due, and that one; its node in the tree of this size.
+
+    If the game is over first, it is the node where it ended.
+    """
     node = ROOT
     while s.legal != NOTHING:
         best, new_choices = look_at_children(tree, node, s)
         if new_choices != NOTHING:
-            return node, random_among(s, new_choices)
+            return try_new_choice(tree, size, node, s, new_choices)
         node = best
         play(s, choice_of(s, tree[node].move))
-    return node, NONE
+    return node
 
 
 @kernel
 def look_at_children(tree: np.ndarray, node: int, s: Row) -> tuple[int, np.uint64]:
-    """The child with the highest upper confidence bound, among those legal here; and the choices without a child."""
+    """The most promising child among those legal here; and the choices without a child, if a new one is due."""
     new_choices = s.legal
     best, highest = NONE, 0.0
+    tried, all_visits = 0, 0
     child = int(tree[node].first_child)
     while child != NONE:
         move = tree[child]
@@ -178,11 +181,29 @@ def look_at_children(tree: np.ndarray, node: int, s: Row) -> tuple[int, np.uint6
             new_choices &= ~bit(choice)
             move.available += 1
             visits = int(move.visits)
-            bound = move.total / visits + EXPLORATION * np.sqrt(np.log(int(move.available)) / visits)
+            tried += 1
+            all_visits += visits
+            curiosity = EXPLORATION * np.sqrt(np.log(int(move.available)) / visits)
+            bound = (move.total + TRUST * move.prior) / visits + curiosity
             if best == NONE or bound > highest:
                 best, highest = child, bound
         child = int(move.next_sibling)
+    if tried >= 1 + WIDENING * np.sqrt(all_visits):
+        new_choices = NOTHING
     return best, new_choices
+
+
+@kernel
+def try_new_choice(tree: np.ndarray, size: int, node: int, s: Row, new_choices: np.uint64) -> int:
+    """Plays a choice that is new to a node: the greedy player's, if it is among them, or else a random one."""
+    choice = greedy_choice(s)
+    prior = 1.0
+    if new_choices & bit(choice) == NOTHING:
+        choice = random_among(s, new_choices)
+        prior = 0.0
+    add_child(tree, size, node, move_of(s, choice), prior)
+    play(s, choice)
+    return size
 
 
 @kernel
@@ -213,8 +234,9 @@ def judge(s: Row, values: np.ndarray) -> None:
         for player in range(players):
             values[player] = s.winners[player] / winners
         return
+    hands, tokens = all_hands(s), all_tokens(s)
     for player in range(players):
-        values[player] = expected_points(s, player)
+        values[player] = expected_points(s, hands, tokens, player)
     most = values[:players].max()
     total = 0.0
     for player in range(players):
@@ -225,12 +247,11 @@ def judge(s: Row, values: np.ndarray) -> None:
 
 
 @kernel
-def expected_points(s: Row, player: int) -> float:
-    """Points of a player, and those that he can expect to be ahead of the mean by, if a scoring round came now."""
+def expected_points(s: Row, hands: Hands, tokens: Tokens, player: int) -> float:
+    """Points of a player, and those by which a scoring round now would bring him more than the mean of all."""
     players = int(s.num_players)
-    ahead = outlook(s, all_hands(s), all_tokens(s), player, False)
-    lead = ahead * (players - 1) / players  # over all players, not only over the others
-    return int(s.score[player]) + gathered_points(s, player) + lead / POINT
+    lead = outlook(s, hands, tokens, player, False) * (players - 1) / players  # it is over the mean of the others
+    return int(s.score[player]) + lead / POINT
 
 
 def _call_every_entry_point() -> None:

@@ -23,7 +23,7 @@ NODE = np.dtype(
         ("visits", np.int32),
         ("available", np.int32),  # visits of the parent in which this move was legal
         ("total", np.float64),  # sum of the values for the player who made the move
-        ("prior", np.float64),  # how likely the move seemed before it was tried
+        ("prior", np.float64),  # how good the move seemed before it was tried, from 0 to 1
     ]
 )
 ROOT = 0
@@ -103,12 +103,11 @@ def write_node(node: Row, parent: int, move: int, prior: float) -> None:
 
 
 @kernel
-def add_child(tree: np.ndarray, size: int, parent: int, move: int, prior: float) -> int:
-    """A move that the tree of this size did not have yet; its node."""
+def add_child(tree: np.ndarray, size: int, parent: int, move: int, prior: float) -> None:
+    """A move that the tree of this size did not have yet gets the next node."""
     write_node(tree[size], parent, move, prior)
     tree[size].next_sibling = tree[parent].first_child
     tree[parent].first_child = size
-    return size
 
 
 @kernel
