@@ -10,7 +10,6 @@ from sb3_contrib import MaskablePPO
 from montecristo_env.agent import Agent, PublicView
 from montecristo_train.selfplay import SelfPlayVecEnv
 
-EPOCHS = 2  # how often to go through each rollout
 SLIPS = 0.1  # the share of decisions that are made at random: the network must know what to do after a mistake, too
 
 
@@ -29,7 +28,7 @@ def imitate(
         env: where the teacher plays; its pool must be empty.
         teacher: an agent.
         steps: how many of his decisions.
-        learning_rate: of Adam.
+        learning_rate: of Adam at the beginning; it falls linearly to zero.
         report: is told after each rollout the steps done and the share of choices that the network got right.
     """
     optimiser = torch.optim.Adam(model.policy.parameters(), lr=learning_rate)
@@ -38,6 +37,7 @@ def imitate(
     seen: Any = env.reset()
     done = 0
     while done < steps:
+        optimiser.param_groups[0]["lr"] = learning_rate * (1 - done / steps)
         model.rollout_buffer.reset()
         for _ in range(model.n_steps):
             masks = env.action_masks()
@@ -53,15 +53,14 @@ def imitate(
             values = model.policy.predict_values(torch.as_tensor(seen))
         model.rollout_buffer.compute_returns_and_advantage(values, ended)
         right = []
-        for _ in range(EPOCHS):
-            for batch in model.rollout_buffer.get(model.batch_size):
-                values, log_probs, _ = model.policy.evaluate_actions(
-                    batch.observations, batch.actions.long().flatten(), action_masks=batch.action_masks
-                )
-                loss = -log_probs.mean() + torch.nn.functional.mse_loss(values.flatten(), batch.returns)
-                optimiser.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
-                right.append(float((log_probs > np.log(0.5)).float().mean()))
+        for batch in model.rollout_buffer.get(model.batch_size):  # once: a new one costs less than it teaches
+            values, log_probs, _ = model.policy.evaluate_actions(
+                batch.observations, batch.actions.long().flatten(), action_masks=batch.action_masks
+            )
+            loss = -log_probs.mean() + torch.nn.functional.mse_loss(values.flatten(), batch.returns)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            right.append(float((log_probs > np.log(0.5)).float().mean()))
         done += model.n_steps * env.num_envs
         report(done, float(np.mean(right)))
