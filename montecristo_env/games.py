@@ -1,5 +1,6 @@
 """A batch of games with a NumPy face: the one object that every interface stands on."""
 
+import os
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol, Self, TypeAlias
@@ -7,24 +8,31 @@ from typing import Any, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from montecristo_env.core import actions, batch, invariants, observation
+from montecristo_env.core import actions, batch, crew, invariants, observation
 from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Decision
+from montecristo_env.core.crew import Task
 from montecristo_env.core.layout import STATE, States, aligned_empty, aligned_zeros
 from montecristo_env.core.scoring import REWARDS
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
 from montecristo_env.public import public_state
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.threads import ALL_CORES, share
+from montecristo_env.threads import ALL_CORES, call_crew, share
 
 Rows: TypeAlias = int | ArrayLike | None
 
-# Rows that are worth a thread.
+# Rows that are worth a helper who waits for work, and a thread that must be woken for it.
+ROWS_PER_HELPER = 256
 ROWS_PER_THREAD = 4096
 ROWS_PER_THREAD_LIGHT = 8192
-_LIGHT = (batch.sample_actions, batch.write_masks, batch.restart_games, batch.first_illegal)
+_LIGHT = (batch.write_masks, batch.restart_games)
 MOST_GAMES = 2**40  # a petabyte; NumPy would not even try more
 SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps them
+
+
+_NO_CODES = np.zeros(0, np.int64)
+_NO_COUNTS = np.zeros((0, 0), np.int8)
+_NO_SHARES = np.zeros((0, 0), np.float32)
 
 
 class Watcher(Protocol):
@@ -95,12 +103,12 @@ class GameBatch:
 
     def _adopt(self, states: States) -> None:
         """Takes over these games; everything that is not in a row is made here."""
-        batch.compile_all()
+        crew.compile_all()
         self.states = states
         self.rewards: NDArray[np.float32] = aligned_zeros((states.size, MAX_PLAYERS), np.float32)
         self.endings: NDArray[np.int8] = np.zeros(states.size, np.int8)
         self._all = np.arange(states.size)
-        self._alone = INTERPRETED or self.threads < 2 or states.size < 2 * ROWS_PER_THREAD
+        self._alone = INTERPRETED or self.threads < 2 or states.size < 2 * ROWS_PER_HELPER
         self.reward_kind = REWARDS.index(self.reward)
         self._fewest_players = int(states["num_players"].min(initial=MAX_PLAYERS))
         self._watchers: dict[int, list[Watcher]] = {}
@@ -228,17 +236,19 @@ class GameBatch:
         codes = action_codes(acts, index.size)
         seen = self._outputs(index, observations, masks)
         outputs = self.rewards, self.reward_kind, self.endings, restart, *seen
-        if self._alone and not self._watchers:
-            illegal = batch.step_games(self.states, index, codes, False, *outputs, 0, index.size)
-        else:
-            found = self.run(batch.first_illegal, index, codes)
-            illegal = next((place for place in found if place != NONE), NONE)
+        illegal: int | None
+        if self._watchers:
+            illegal = batch.first_illegal(self.states, index, codes, 0, index.size)
             if illegal == NONE:
                 self._tell_watchers(index, codes)
-                over = self.over if restart and self._watchers else None
-                self.run(batch.step_games, index, codes, True, *outputs)
-                if over is not None:
+                over = self.over
+                batch.step_games(self.states, index, codes, True, *outputs, 0, index.size)
+                if restart:
                     self._dismiss_watchers(index[over[index] | (self.endings[index] > 0)])
+        else:
+            illegal = self._share(Task.STEP, index, codes, outputs=outputs)
+            if illegal is None:
+                illegal = batch.step_games(self.states, index, codes, False, *outputs, 0, index.size)
         if illegal != NONE:
             raise IllegalAction(self._complaint(int(index[illegal]), int(codes[illegal])))
 
@@ -246,7 +256,8 @@ class GameBatch:
         """A uniformly random legal action for every game, -1 where it is over; each game has its own random stream."""
         index = self._index(rows)
         out = _out(out, (index.size,), _INT64)
-        self.run(batch.sample_actions, index, out)
+        if self._share(Task.SAMPLE, index, out) is None:
+            batch.sample_actions(self.states, index, out, 0, index.size)
         return out
 
     def play_random(self, steps: int, rows: Rows = None, until: int | ArrayLike | None = None) -> None:
@@ -264,7 +275,8 @@ class GameBatch:
         index = self._index(rows)
         seats = self._observers(until, index)
         if not self._watchers:
-            self.run(batch.play_random, index, steps, seats, self.rewards, self.reward_kind)
+            if self._share(Task.PLAY_RANDOM, index, steps=steps, seats=seats) is None:
+                batch.play_random(self.states, index, steps, seats, self.rewards, self.reward_kind, 0, index.size)
             return
         self.rewards[index] = 0
         for _ in range(steps):  # one by one, for those who watch
@@ -383,6 +395,22 @@ class GameBatch:
 
     # --- inside
 
+    def _share(
+        self,
+        task: Task,
+        index: NDArray[np.int64],
+        codes: NDArray[np.int64] = _NO_CODES,
+        *,
+        steps: int = 0,
+        seats: NDArray[np.int64] = _NO_CODES,
+        outputs: tuple[Any, ...] | None = None,
+    ) -> int | None:
+        """Does a short job with a crew, as `Crew.run` does; None, and nothing is done, where that does not pay."""
+        if self._alone or index.size < 2 * ROWS_PER_HELPER:
+            return None
+        outputs = outputs or (self.rewards, self.reward_kind, self.endings, False, _NO_COUNTS, _NO_SHARES, _NO_COUNTS)
+        return call_crew(os.getpid(), self.threads).run(task, self.states, index, codes, steps, seats, *outputs)
+
     def _outputs(
         self, index: NDArray[np.int64], observations: NDArray[Any] | None, masks: NDArray[np.int8] | None
     ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int8]]:
@@ -463,8 +491,6 @@ class GameBatch:
 
 
 _INT8, _INT64, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int64), np.dtype(np.float32)
-_NO_COUNTS = np.zeros((0, 0), np.int8)
-_NO_SHARES = np.zeros((0, 0), np.float32)
 _DECIDER = np.full(1, NONE, np.int64)
 _SEATS = [np.full(1, seat, np.int64) for seat in range(MAX_PLAYERS)]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -374,15 +373,18 @@ def piece(wanted: int) -> Card:
 def share_small_batches(monkeypatch: pytest.MonkeyPatch, rows_per_thread: int) -> list[int]:
     """Lets threads share batches that would be too small for it; the list returned grows whenever they do."""
     shared: list[int] = []
-    pool = montecristo_env.threads._pool
 
-    def counted(*args: int) -> ThreadPoolExecutor:
-        shared.append(1)
-        return pool(*args)
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: int) -> Any:
+            shared.append(1)
+            return function(*args)
 
-    for name in [name for name in vars(montecristo_env.games) if name.startswith("ROWS_PER_THREAD")]:
+        return call
+
+    for name in [name for name in vars(montecristo_env.games) if name.startswith("ROWS_PER_")]:
         monkeypatch.setattr(montecristo_env.games, name, rows_per_thread)
-    monkeypatch.setattr(montecristo_env.threads, "_pool", counted)
+    monkeypatch.setattr(montecristo_env.threads, "_pool", counted(montecristo_env.threads._pool))
+    monkeypatch.setattr(montecristo_env.games, "call_crew", counted(montecristo_env.games.call_crew))
     return shared
 
 

@@ -13,7 +13,7 @@ FOLDERS = {"montecristo_env": ROOT, "montecristo_agents": ROOT / "agents", "mont
 # package stands for everything in it.
 LAYERS = [
     ["montecristo_env.core._jit"],
-    ["montecristo_env.errors", "montecristo_env.threads", "montecristo_env.files"],
+    ["montecristo_env.errors", "montecristo_env.files"],
     ["montecristo_env.core.constants"],
     ["montecristo_env.ruleset", "montecristo_env.core.layout"],
     ["montecristo_env.core.actions", "montecristo_env.core.chance"],
@@ -22,7 +22,8 @@ LAYERS = [
     ["montecristo_env.core.rules"],
     ["montecristo_env.core.observation", "montecristo_env.core.invariants"],
     ["montecristo_env.core.batch"],
-    ["montecristo_env.public"],
+    ["montecristo_env.core.crew"],
+    ["montecristo_env.public", "montecristo_env.threads"],
     ["montecristo_env.games"],
     ["montecristo_env.record", "montecristo_env.agent", "montecristo_env.render", "montecristo_env.tables"],
     ["montecristo_env.view", "montecristo_env.learner"],

@@ -40,6 +40,7 @@ _KEPT_SECONDS = 60 * 24 * 3600  # how long compiled code is kept that nobody use
 _config: Any = numba.core.config
 _cgutils: Any = cgutils
 _njit: Any = numba.njit
+_carray: Any = cast(Any, numba).carray
 INTERPRETED = bool(_config.DISABLE_JIT)
 WORD = 64  # bits
 
@@ -148,6 +149,9 @@ if INTERPRETED:
         """target[at + i] = bit i, for an int8 array and all bits of a word."""
         target[at : at + WORD] = bits >> np.arange(WORD, dtype=np.uint64) & np.uint64(1)
 
+    _missing: Any = None  # no threads share a batch
+    array_at = load_shared = store_shared = add_shared = swap_shared = relax = _missing
+
 else:  # pragma: no cover (coverage is measured without compilation)
     # A loop over bytes is not vectorised, and slices are slow to set up: these are ten times faster than either.
 
@@ -201,6 +205,77 @@ else:  # pragma: no cover (coverage is measured without compilation)
             return context.get_dummy_value()
 
         return types.void(target, types.intp, types.uint64), codegen
+
+    # What threads tell each other: words of an int64 array, read and written at once and in order.
+
+    def _word(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.gep(array.data, [args[1]])
+
+    @intrinsic
+    def load_shared(typing: Any, array: Any, at: Any) -> Any:
+        """array[at]."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.load_atomic(_word(context, builder, signature, args), "seq_cst", 8)
+
+        return types.int64(array, types.intp), codegen
+
+    @intrinsic
+    def store_shared(typing: Any, array: Any, at: Any, value: Any) -> Any:
+        """array[at] = value."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            builder.store_atomic(args[2], _word(context, builder, signature, args), "seq_cst", 8)
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, types.int64), codegen
+
+    @intrinsic
+    def add_shared(typing: Any, array: Any, at: Any, value: Any) -> Any:
+        """array[at] += value."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            builder.atomic_rmw("add", _word(context, builder, signature, args), args[2], "seq_cst")
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, types.int64), codegen
+
+    @intrinsic
+    def swap_shared(typing: Any, array: Any, at: Any, expected: Any, value: Any) -> Any:
+        """array[at] = value, if it is what was expected; whether it was."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word = _word(context, builder, signature, args)
+            return builder.extract_value(builder.cmpxchg(word, args[2], args[3], "seq_cst", "seq_cst"), 1)
+
+        return types.boolean(array, types.intp, types.int64, types.int64), codegen
+
+    @intrinsic
+    def relax(typing: Any) -> Any:
+        """Lets another thread of the same core go first, for some tens of cycles, where processors can do that."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            if platform.machine().lower() in ("x86_64", "amd64"):
+                pause = ir.FunctionType(ir.VoidType(), [])
+                builder.call(_cgutils.get_or_insert_function(builder.module, pause, "llvm.x86.sse2.pause"), [])
+            return context.get_dummy_value()
+
+        return types.void(), codegen
+
+    @intrinsic
+    def _as_pointer(typing: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], _cgutils.voidptr_t)
+
+        return types.voidptr(types.int64), codegen
+
+    _pointer: Any = _as_pointer
+
+    @kernel
+    def array_at(address: int, shape: Any, dtype: Any) -> Any:
+        """The contiguous array at `array.ctypes.data`, for as long as somebody else keeps it."""
+        return _carray(_pointer(address), shape, dtype)
 
 
 rules = Library("the rules")

@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from montecristo_env.core import invariants
-from montecristo_env.core._jit import WORD, compile_once, copy_bytes, entry_point, kernel, spread_bits
+from montecristo_env.core._jit import WORD, copy_bytes, entry_point, kernel, spread_bits
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.chance import (
     advance,
@@ -388,12 +388,8 @@ def prepare_chest(states: States, row: int) -> None:
         fill_bag(s)
 
 
-def compile_all() -> None:
-    """Compiles, or loads, every entry point; the first use in a process calls this."""
-    compile_once(_call_every_entry_point)
-
-
-def _call_every_entry_point() -> None:
+def call_every_entry_point() -> None:
+    """For `compile_once`."""
     states = np.zeros(1, STATE)
     states["num_players"] = MIN_PLAYERS
     states["deck"] = states["tokens"] = 2

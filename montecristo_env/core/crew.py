@@ -1,0 +1,240 @@
+"""Rows shared with helpers: threads that wait for work without Python's global lock, ready within a microsecond.
+
+There is one job at a time. The leader posts it, and everybody takes parts of it until none is left: first his own, the
+same in every job, because his processor's cache holds those rows, and after a while those of others who are late. The
+ticket says in one word which job it is and which parts are left, so that nobody can take a part of a job that is over.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+
+from montecristo_env.core._jit import (
+    add_shared,
+    array_at,
+    compile_once,
+    entry_point,
+    kernel,
+    load_shared,
+    relax,
+    store_shared,
+    swap_shared,
+)
+from montecristo_env.core.actions import COUNT
+from montecristo_env.core.batch import call_every_entry_point, first_illegal, play_random, sample_actions, step_games
+from montecristo_env.core.constants import MAX_PLAYERS, NONE
+from montecristo_env.core.layout import STATE, States, aligned_zeros
+from montecristo_env.core.observation import SIZE
+
+LEADER = 0  # helpers have the numbers from 1
+MOST_PARTS = MOST_THREADS = 32
+_GRACE = 300  # looks before somebody else's part is taken: about 10 microseconds
+_NEXT_JOB = 1 << MOST_PARTS  # in a ticket; below that are the parts that are left, one bit each
+
+
+class Task(IntEnum):
+    """What is to be done with the rows."""
+
+    STEP = 0  # first look for illegal actions in all rows, then, if there is none, PLAY
+    PLAY = 1
+    SAMPLE = 2
+    PLAY_RANDOM = 3
+
+
+class Word(IntEnum):
+    """A job is an array of these; addresses are those of arrays that the leader keeps."""
+
+    TICKET = 0
+    DONE = 8  # parts that are finished; on a cache line of its own, as the ticket is
+    PARTS = 16
+    TASK = 17
+    STATES = 18
+    NUM_STATES = 19
+    ROWS = 20
+    NUM_ROWS = 21
+    ACTIONS = 22
+    STEPS = 23
+    SEATS = 24
+    NUM_SEATS = 25
+    REWARDS = 26
+    REWARD = 27
+    ENDINGS = 28
+    RESTART = 29
+    COUNTS = 30
+    NUM_COUNTS = 31
+    SHARES = 32
+    NUM_SHARES = 33
+    MASKS = 34
+    NUM_MASKS = 35
+    AWAKE = 40  # whether each helper waits for work; else the leader must wake him
+    FOUND = AWAKE + MOST_THREADS  # what each part returned
+    LENGTH = FOUND + MOST_PARTS
+
+
+@entry_point
+def post(
+    job: np.ndarray,
+    task: int,
+    parts: int,
+    states: States,
+    rows: np.ndarray,
+    actions: np.ndarray,
+    steps: int,
+    seats: np.ndarray,
+    rewards: np.ndarray,
+    reward: int,
+    endings: np.ndarray,
+    restart: bool,
+    counts: np.ndarray,
+    shares: np.ndarray,
+    masks: np.ndarray,
+) -> None:
+    """Posts a job; the last one must be over. See the entry points of `batch` for what each task takes."""
+    job[Word.TASK], job[Word.PARTS] = task, parts
+    job[Word.STATES], job[Word.NUM_STATES] = states.ctypes.data, states.size
+    job[Word.ROWS], job[Word.NUM_ROWS] = rows.ctypes.data, rows.size
+    job[Word.ACTIONS] = actions.ctypes.data
+    job[Word.STEPS] = steps
+    job[Word.SEATS], job[Word.NUM_SEATS] = seats.ctypes.data, seats.size
+    job[Word.REWARDS], job[Word.REWARD] = rewards.ctypes.data, reward
+    job[Word.ENDINGS] = endings.ctypes.data
+    job[Word.RESTART] = restart
+    job[Word.COUNTS], job[Word.NUM_COUNTS] = counts.ctypes.data, counts.shape[0]
+    job[Word.SHARES], job[Word.NUM_SHARES] = shares.ctypes.data, shares.shape[0]
+    job[Word.MASKS], job[Word.NUM_MASKS] = masks.ctypes.data, masks.shape[0]
+    _open(job)
+
+
+@kernel
+def _open(job: np.ndarray) -> None:
+    store_shared(job, Word.DONE, 0)
+    store_shared(job, Word.TICKET, load_shared(job, Word.TICKET) + _NEXT_JOB + (1 << job[Word.PARTS]) - 1)
+
+
+@entry_point
+def work(job: np.ndarray, thread: int, own: int, patience: int) -> bool:
+    """Does parts of the job that is posted, or of the next ones, until there was nothing to do for so many looks.
+
+    The leader returns as soon as the whole job is done: True; if his patience ends before that: False.
+
+    Args:
+        job: what to do.
+        thread: LEADER, or the number of a helper.
+        own: his own parts, a bit for each.
+        patience: how many looks.
+    """
+    looks = 0
+    while looks < patience:
+        ticket = load_shared(job, Word.TICKET)
+        left = ticket % _NEXT_JOB
+        wanted = left & own if looks < _GRACE else left
+        if wanted != 0:
+            bit = wanted & -wanted
+            if swap_shared(job, Word.TICKET, ticket, ticket - bit):
+                part = _place(bit)
+                job[Word.FOUND + part] = _do(job, part)
+                add_shared(job, Word.DONE, 1)
+            looks = 0
+        elif left == 0 and thread == LEADER and load_shared(job, Word.DONE) == job[Word.PARTS]:
+            if job[Word.TASK] != Task.STEP or _found(job):
+                return True
+            job[Word.TASK] = Task.PLAY
+            _open(job)
+        else:
+            relax()
+            looks += 1
+    if thread != LEADER:
+        store_shared(job, Word.AWAKE + thread, 0)
+    return False
+
+
+@kernel
+def _found(job: np.ndarray) -> bool:
+    """Whether a part has found something."""
+    for part in range(job[Word.PARTS]):  # noqa: SIM110 (a generator would not compile)
+        if job[Word.FOUND + part] != NONE:
+            return True
+    return False
+
+
+@kernel
+def _place(bit: int) -> int:
+    place = 0
+    while bit > 1:
+        bit >>= 1
+        place += 1
+    return place
+
+
+@kernel
+def _do(job: np.ndarray, part: int) -> int:
+    task, parts, num_rows = job[Word.TASK], job[Word.PARTS], job[Word.NUM_ROWS]
+    begin, end = num_rows * part // parts, num_rows * (part + 1) // parts
+    num_states = job[Word.NUM_STATES]
+    states = array_at(job[Word.STATES], (num_states,), STATE)
+    rows = array_at(job[Word.ROWS], (num_rows,), np.int64)
+    actions = array_at(job[Word.ACTIONS], (num_rows,), np.int64)
+    if task == Task.STEP:
+        return first_illegal(states, rows, actions, begin, end)
+    if task == Task.SAMPLE:
+        sample_actions(states, rows, actions, begin, end)
+        return NONE
+    rewards = array_at(job[Word.REWARDS], (num_states, MAX_PLAYERS), np.float32)
+    if task == Task.PLAY_RANDOM:
+        seats = array_at(job[Word.SEATS], (job[Word.NUM_SEATS],), np.int64)
+        play_random(states, rows, job[Word.STEPS], seats, rewards, job[Word.REWARD], begin, end)
+        return NONE
+    endings = array_at(job[Word.ENDINGS], (num_states,), np.int8)
+    counts = array_at(job[Word.COUNTS], (job[Word.NUM_COUNTS], SIZE), np.int8)
+    shares = array_at(job[Word.SHARES], (job[Word.NUM_SHARES], SIZE), np.float32)
+    masks = array_at(job[Word.MASKS], (job[Word.NUM_MASKS], COUNT), np.int8)
+    return step_games(
+        states,
+        rows,
+        actions,
+        True,
+        rewards,
+        job[Word.REWARD],
+        endings,
+        job[Word.RESTART] != 0,
+        counts,
+        shares,
+        masks,
+        begin,
+        end,
+    )
+
+
+def new_job() -> np.ndarray:
+    """A job that is over."""
+    return aligned_zeros((Word.LENGTH,), np.int64)
+
+
+def compile_all() -> None:
+    """Compiles, or loads, every entry point, those of `batch` too; the first use in a process calls this."""
+    compile_once(_call_all)
+
+
+def _call_all() -> None:
+    call_every_entry_point()
+    states = np.zeros(0, STATE)
+    whole, none, no_shares = np.zeros(0, np.int64), np.zeros((0, 0), np.int8), np.zeros((0, 0), np.float32)
+    job = new_job()
+    post(
+        job,
+        int(Task.SAMPLE),
+        1,
+        states,
+        whole,
+        whole,
+        0,
+        whole,
+        no_shares,
+        0,
+        none.ravel(),
+        False,
+        none,
+        no_shares,
+        none,
+    )
+    work(job, LEADER, 0, 1)
