@@ -168,6 +168,7 @@ def rewrite(path: Path, tensors: Tensors | None = None, **header: str) -> None:
         "hidden": json.dumps(HIDDEN),
         "activation": "relu",
         "residual": "false",
+        "advised": "false",
         "training": "{}",
     } | header
     save_file(tensors, path, {**entries, "checksum": checksum(entries, tensors)})

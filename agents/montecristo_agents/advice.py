@@ -17,10 +17,10 @@ from montecristo_env.core.layout import STATE, Row, States
 from montecristo_env.core.legal import NOTHING
 from montecristo_env.threads import ALL_CORES, share
 
-MOST_POINTS = 100  # outlooks are cut off there
+MOST_POINTS = 30  # outlooks are cut off there
 ROWS_PER_THREAD = 512  # rows that are worth a thread
 _OUTLOOKS = 2  # for every player: if a scoring round may come, and if it comes now
-SIZE = observation.SIZE + COUNT + _OUTLOOKS * MAX_PLAYERS
+SIZE: int = observation.SIZE + COUNT + _OUTLOOKS * MAX_PLAYERS
 """How long the input of an advised network is: the observation, a one for the choice, the outlooks in points."""
 SCALE: NDArray[np.float32] = np.concatenate(
     [observation.SCALE, np.ones(COUNT), np.full(_OUTLOOKS * MAX_PLAYERS, 0.1)], dtype=np.float32

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents import tree
+from montecristo_agents import advice, tree
+from montecristo_agents.advice import advise
+from montecristo_agents.greedy import SOURCES
 from montecristo_agents.mcts import MOST_SIMULATIONS, whole_number
 from montecristo_agents.policy import Network
 from montecristo_agents.tree import (
@@ -40,7 +42,7 @@ GAMES_AT_ONCE = 128  # so that their trees do not fill the memory
 GAMES_PER_THREAD = 32  # games that are worth a thread when each goes down its tree once
 MOST_CHOICES = int(np.diff(FIRST).max())  # of one decision
 
-library = Library("the guided search", __file__, tree.__file__)
+library = Library("the guided search", __file__, tree.__file__, advice.__file__, *SOURCES)
 
 
 class GuidedAgent:
@@ -77,7 +79,7 @@ class GuidedAgent:
         played = aligned_empty(roots.size, STATE)
         trees = np.empty((roots.size, 1 + self.simulations * MOST_CHOICES), NODE)
         sizes, leaves = np.zeros(roots.size, np.int64), np.zeros(roots.size, np.int64)
-        seen = np.empty((roots.size, SIZE), np.int8)
+        seen = np.empty((roots.size, self.network.inputs), np.int8)
         values = np.zeros((roots.size, MAX_PLAYERS), np.float32)
 
         def run(function: Callable[..., None], *args: Any) -> None:
@@ -117,7 +119,9 @@ def descend_games(
         s = played[k]
         imagine(roots[k], stream(keys[k], simulation), s)
         leaves[k] = descend_guided(trees[k], s)
-        observe(s, max(int(s.current_player), 0), seen[k])
+        observe(s, max(int(s.current_player), 0), seen[k, :SIZE])
+        if seen.shape[1] > SIZE:
+            advise(s, seen[k])
 
 
 @kernel

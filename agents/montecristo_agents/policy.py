@@ -16,7 +16,8 @@ from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
-from montecristo_env import actions, observation
+from montecristo_agents import advice
+from montecristo_env import GameBatch, actions, observation
 from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.chance import stream
@@ -36,7 +37,7 @@ VALUE_WEIGHT = 10.0  # what looking ahead adds to a logit, for each unit of rewa
 ROWS_PER_THREAD = 64  # a row takes about 10 µs
 ROWS_AT_ONCE = 1024  # when looking ahead, so that the clones of all legal actions do not fill the memory
 _STORED = {"F16", "F32"}  # what a file may hold, as safetensors calls it
-_HEADER = ("format", "layout", "hidden", "activation", "residual", "training", "checksum")
+_HEADER = ("format", "layout", "hidden", "activation", "residual", "advised", "training", "checksum")
 
 
 class InvalidModel(MonteCristoError):
@@ -59,7 +60,8 @@ def layout_hash() -> str:
 class Network:
     """A perceptron that gives a logit for every action and the value of the position for the observer.
 
-    Its input is `observation * observation.SCALE`. Hidden layers follow each other, then come two linear heads.
+    Its input is `observation * observation.SCALE`, or, if it is advised, `observe_with_advice(…) * advice.SCALE` of the
+    module `advice`. Hidden layers follow each other, then come two linear heads.
     Weights are as in torch's `Linear`, (outputs, inputs), and are called `trunk.0.weight`, `trunk.0.bias`, …,
     `policy.weight`, `policy.bias`, `value.weight` and `value.bias`.
 
@@ -71,6 +73,7 @@ class Network:
         tensors: the weights by name.
         activation: "relu" or "tanh", after every hidden layer.
         residual: whether a hidden layer after the first, if it has as many outputs as inputs, adds its input to them.
+        advised: whether it looks at advice, too.
         training: how the network was made: settings, seed, steps …; anything that JSON can tell.
     """
 
@@ -78,6 +81,7 @@ class Network:
     tensors: Mapping[str, NDArray[Any]] = field(repr=False)
     activation: str = "relu"
     residual: bool = False
+    advised: bool = False
     training: Mapping[str, Any] = field(default_factory=dict)
     _weights: NDArray[np.float32] = field(init=False, repr=False)
     _layers: NDArray[np.int64] = field(init=False, repr=False)
@@ -85,22 +89,41 @@ class Network:
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise InvalidModel(f"the activation must be {' or '.join(ACTIVATIONS)}, but is {self.activation!r}")
-        _check_tensors(self.tensors, _shapes(self.hidden))
-        weights, layers = _pack(self.hidden, self.tensors, self.residual)
+        _check_tensors(self.tensors, _shapes(self.hidden, self.inputs))
+        weights, layers = _pack(self.hidden, self.tensors, self.residual, self.scale)
         object.__setattr__(self, "_weights", weights)
         object.__setattr__(self, "_layers", layers)
         _library.compile_once(_call_every_entry_point)
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers it looks at."""
+        return advice.SIZE if self.advised else observation.SIZE
+
+    @property
+    def scale(self) -> NDArray[np.float32]:
+        """What each of them is multiplied by."""
+        return advice.SCALE if self.advised else observation.SCALE
+
+    def look(
+        self,
+        games: PublicView | GameBatch,
+        rows: NDArray[np.int64] | None = None,
+        masks: NDArray[np.int8] | None = None,
+    ) -> NDArray[np.int8]:
+        """What it must look at to play these rows, (K, inputs); writes their action masks, too, if given room."""
+        return advice.observe_with_advice(games, rows, masks) if self.advised else games.observe(rows=rows, masks=masks)
 
     def evaluate(self, observations: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The logits of all actions, (K, actions.COUNT), and the expected reward of the observer, (K,).
 
         Args:
-            observations: K of them as `GameBatch.observe` gives them, (K, observation.SIZE) int8.
+            observations: K of them as `look` gives them, (K, inputs) int8.
         """
         seen = np.require(observations, requirements=["C", "W"])
-        if seen.dtype != np.int8 or seen.ndim != 2 or seen.shape[1] != observation.SIZE:
+        if seen.dtype != np.int8 or seen.ndim != 2 or seen.shape[1] != self.inputs:
             raise InvalidArgument(
-                f"observations must be int8, (K, {observation.SIZE}), but are {seen.dtype} of shape {seen.shape}"
+                f"observations must be int8, (K, {self.inputs}), but are {seen.dtype} of shape {seen.shape}"
             )
         out = np.empty((len(seen), actions.COUNT + VALUE), np.float32)
         share(
@@ -125,13 +148,14 @@ class Network:
         """
         with np.errstate(over="ignore"):  # what does not fit is refused below
             tensors = {name: np.ascontiguousarray(tensor, dtype) for name, tensor in self.tensors.items()}
-        _check_tensors(tensors, _shapes(self.hidden))
+        _check_tensors(tensors, _shapes(self.hidden, self.inputs))
         header = {
             "format": FORMAT,
             "layout": layout_hash(),
             "hidden": json.dumps(self.hidden),
             "activation": self.activation,
             "residual": json.dumps(self.residual),
+            "advised": json.dumps(self.advised),
             "training": json.dumps(self.training),
         }
         header["checksum"] = checksum(header, tensors)
@@ -148,6 +172,7 @@ class Network:
                 tensors=tensors,
                 activation=header["activation"],
                 residual=_from_json(header, "residual", bool),
+                advised=_from_json(header, "advised", bool),
                 training=_from_json(header, "training", dict),
             )
         except InvalidModel as problem:
@@ -185,7 +210,7 @@ class PolicyAgent:
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
         masks = np.empty((rows.size, actions.COUNT), np.int8)
-        logits, _ = self.network.evaluate(games.observe(rows=rows, masks=masks))
+        logits, _ = self.network.evaluate(self.network.look(games, rows, masks))
         scores = logits.astype(np.float64)
         if self.lookahead:
             for begin in range(0, rows.size, ROWS_AT_ONCE):
@@ -206,7 +231,7 @@ class PolicyAgent:
         for _ in range(self.lookahead):
             after = games.resample_hidden(games.random_keys(rows), rows)[places]
             after.step(codes)
-            _, expected = self.network.evaluate(after.observe())
+            _, expected = self.network.evaluate(self.network.look(after))
             expected = np.where(after.current_player == seats, expected, -expected / (after.num_players - 1))
             rewards = np.take_along_axis(after.rewards, seats[:, None], axis=1)[:, 0]
             values[places, codes] += np.where(after.over, rewards, expected)
@@ -313,15 +338,15 @@ def _from_json(header: Mapping[str, str], name: str, kind: type[T]) -> T:
 # --- Tensors ---------------------------------------------------------------------------------------------------------
 
 
-def _shapes(hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+def _shapes(hidden: tuple[int, ...], inputs: int) -> dict[str, tuple[int, ...]]:
     """What tensors a network has, and of what shape."""
     if not hidden or not all(isinstance(size, int) and size > 0 for size in hidden):
         raise InvalidModel(f"hidden must be the sizes of one or more layers, but is {hidden!r}")
-    layers = {f"trunk.{number}": sizes for number, sizes in enumerate(pairwise((observation.SIZE, *hidden)))}
+    layers = {f"trunk.{number}": sizes for number, sizes in enumerate(pairwise((inputs, *hidden)))}
     layers |= {"policy": (hidden[-1], actions.COUNT), "value": (hidden[-1], VALUE)}
     shapes: dict[str, tuple[int, ...]] = {}
-    for name, (inputs, outputs) in layers.items():
-        shapes |= {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+    for name, (before, after) in layers.items():
+        shapes |= {f"{name}.weight": (after, before), f"{name}.bias": (after,)}
     return shapes
 
 
@@ -338,16 +363,16 @@ def _check_tensors(tensors: Mapping[str, NDArray[Any]], shapes: Mapping[str, tup
 
 
 def _pack(
-    hidden: tuple[int, ...], tensors: Mapping[str, NDArray[Any]], residual: bool
+    hidden: tuple[int, ...], tensors: Mapping[str, NDArray[Any]], residual: bool, scale: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """All weights in a row, and a line for every layer that says where they are: START, INPUTS, OUTPUTS, RESIDUAL.
 
-    Matrices are transposed, so that the weights of one input lie together; the biases follow. The scale of observations
+    Matrices are transposed, so that the weights of one input lie together; the biases follow. The scale of the input
     becomes part of the first layer, and the two heads become one.
     """
     single = {name: np.asarray(tensor, np.float32) for name, tensor in tensors.items()}
     layers = [(single[f"trunk.{number}.weight"], single[f"trunk.{number}.bias"]) for number in range(len(hidden))]
-    layers[0] = (layers[0][0] * observation.SCALE, layers[0][1])
+    layers[0] = (layers[0][0] * scale, layers[0][1])
     heads = [np.concatenate([single[f"policy.{part}"], single[f"value.{part}"]]) for part in ("weight", "bias")]
     layers.append((heads[0], heads[1]))
     lines, pieces, start = [], [], 0

@@ -84,7 +84,11 @@ def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, hidden:
     scripted = {member.agent.name: member.agent for member in env.pool.members}
     env.pool.members = []
     for number, kept in enumerate(facts["pool"]):
-        agent = past_self(Network(hidden, _below(tensors, f"pool.{number}"))) if kept["past_self"] else None
+        agent = (
+            past_self(Network(hidden, _below(tensors, f"pool.{number}"), advised=env.advised))
+            if kept["past_self"]
+            else None
+        )
         member = Opponent(agent or scripted[kept["name"]], kept["past_self"], kept["games"], kept["wins"])
         env.pool.members.append(member)
     torch.set_rng_state(torch.from_numpy(tensors["torch_random"]))

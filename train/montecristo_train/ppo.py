@@ -33,7 +33,7 @@ from montecristo_train.checkpoint import past_self, read_checkpoint, write_check
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
 from montecristo_train.imitation import imitate
-from montecristo_train.network import export, policy_kwargs
+from montecristo_train.network import export, load, policy_kwargs
 from montecristo_train.pool import Opponent, Pool
 from montecristo_train.selfplay import SelfPlayVecEnv
 from montecristo_train.settings import PRESETS, Settings
@@ -55,7 +55,7 @@ def make_env(settings: Settings) -> SelfPlayVecEnv:
     players = 2 + np.searchsorted(shares, (np.arange(settings.tables) + 0.5) / settings.tables)
     scripted = [Opponent(make_agent(name), past_self=False) for name in settings.scripted]
     pool = Pool(settings.past_share, settings.scripted_share, settings.pool_size, members=scripted)
-    return SelfPlayVecEnv(players, pool, settings.seed, settings.reward)
+    return SelfPlayVecEnv(players, pool, settings.seed, settings.reward, settings.advised)
 
 
 def make_model(settings: Settings, env: SelfPlayVecEnv) -> MaskablePPO:
@@ -211,6 +211,8 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
     env = make_env(settings)
     model = make_model(settings, env)
     model.set_logger(configure(str(folder / "tensorboard"), []))
+    if settings.start and not resume:
+        load(model, Network.load(settings.start))
     model.logger.output_formats = [TensorBoardOutputFormat(str(folder / "tensorboard"))]
     columns = [
         TextColumn("{task.description}"),

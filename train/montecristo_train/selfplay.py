@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from montecristo_agents import advice
 from montecristo_env import GameBatch, actions
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
@@ -30,11 +31,19 @@ class SelfPlayVecEnv(VecEnv):
         pool: the opponents.
         seed: of deals and seatings.
         reward: see `GameBatch`.
+        advised: whether observations come with advice (see `montecristo_agents.advice`).
     """
 
     render_mode = None
 
-    def __init__(self, players: Sequence[int] | NDArray[np.int64], pool: Pool, seed: int, reward: str = "win") -> None:
+    def __init__(
+        self,
+        players: Sequence[int] | NDArray[np.int64],
+        pool: Pool,
+        seed: int,
+        reward: str = "win",
+        advised: bool = False,
+    ) -> None:
         self.games = GameBatch(len(players), np.asarray(players), seed=seed, reward=reward)
         self.pool = pool
         self.rng = np.random.default_rng(seed)
@@ -47,7 +56,9 @@ class SelfPlayVecEnv(VecEnv):
         self._rows = np.arange(num_games)
         self._view = PublicView(self.games)
         self._masks = np.zeros((num_games, actions.COUNT), np.int8)
-        super().__init__(num_games, observation_box("int8"), Discrete(actions.COUNT))
+        self.advised = advised
+        box = Box(-128, 127, (advice.SIZE,), np.int8) if advised else observation_box("int8")
+        super().__init__(num_games, box, Discrete(actions.COUNT))
         self._seat_learners(self._rows)
 
     @property
@@ -153,6 +164,8 @@ class SelfPlayVecEnv(VecEnv):
         return np.asarray(np.where(np.arange(MAX_PLAYERS) < players, lead, 0.0), np.float32)
 
     def _observe(self) -> NDArray[np.int8]:
+        if self.advised:
+            return advice.observe_with_advice(self.games, masks=self._masks)
         return self.games.observe(masks=self._masks)
 
     def action_masks(self) -> NDArray[np.bool_]:

@@ -20,7 +20,9 @@ class Settings:
     reward: str = "win"
     """What is paid at the end: win, rank or margin (see GameBatch)."""
 
-    hidden: tuple[int, ...] = (512, 256)
+    advised: bool = True
+    """Whether the network sees, besides the observation, what greedy would do and how a scoring round would end now."""
+    hidden: tuple[int, ...] = (256, 256)
     """Sizes of the network's hidden layers."""
     learning_rate: float = 5e-4
     """Of Adam, at the beginning."""
@@ -49,6 +51,8 @@ class Settings:
     shaping_share: float = 0.5
     """The share of the training after which that weight has gone to zero."""
 
+    start: str = ""
+    """A model file of the same shape to start from; a new network if empty."""
     imitate: str = "greedy"
     """A scripted player whose choices are learnt before self-play begins; nobody's if empty."""
     imitate_steps: int = 5_000_000

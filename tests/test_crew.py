@@ -1,0 +1,140 @@
+"""Helpers share short jobs: whoever is late, asleep, busy, broken or gone with a fork, every row is done once."""
+
+import multiprocessing
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import montecristo_env.threads
+from helpers import INTERPRETED
+from montecristo_env import GameBatch, actions, observation
+from montecristo_env.core import crew
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(INTERPRETED, reason="plain Python uses no threads"),
+]
+GAMES = 2048
+
+
+def play(threads: int, steps: int = 30, pause: float = 0.0) -> GameBatch:
+    games = GameBatch(GAMES, 3, seed=0, threads=threads)
+    seen = np.zeros((GAMES, observation.SIZE), np.int8)
+    masks = np.zeros((GAMES, actions.COUNT), np.int8)
+    for _ in range(steps):
+        games.step(games.sample_actions(), restart=True, observations=seen, masks=masks)
+        assert (seen == games.observe()).all() and (masks == games.action_mask()).all()
+        time.sleep(pause)
+    games.play_random(7)
+    return games
+
+
+def same(a: GameBatch, b: GameBatch) -> bool:
+    return a.states.tobytes() == b.states.tobytes() and (a.rewards == b.rewards).all()
+
+
+@pytest.mark.parametrize("threads", [2, 3, 40])
+def test_any_number_of_threads_plays_the_same_games(threads: int) -> None:
+    assert same(play(threads), play(1))
+
+
+def test_helpers_who_have_fallen_asleep_are_woken() -> None:
+    assert same(play(2, steps=5, pause=0.02), play(1, steps=5))
+
+
+def test_helpers_do_their_share() -> None:
+    """The bell wakes them, and they look for parts."""
+    threads = montecristo_env.threads.Crew(2)
+    games = GameBatch(GAMES, 2, seed=0, threads=1)
+    codes, none = np.zeros(GAMES, np.int64), np.zeros((0, 0), np.int8)
+    shares = np.zeros((0, 0), np.float32)
+    by_helper = 0
+    work = crew.work
+
+    def helped(*args: Any) -> bool:
+        nonlocal by_helper
+        done = work(*args)
+        if args[1] != crew.LEADER:
+            by_helper += 1
+        return bool(done)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crew, "work", helped)
+        for _ in range(20):
+            threads.run(
+                crew.Task.SAMPLE,
+                games.states,
+                np.arange(GAMES),
+                codes,
+                0,
+                codes[:0],
+                games.rewards,
+                0,
+                games.endings,
+                False,
+                none,
+                shares,
+                none,
+            )
+            time.sleep(0.01)
+    assert by_helper > 0
+    assert (games.action_mask()[np.arange(GAMES), codes] == 1).all()
+
+
+def test_a_batch_steps_alone_while_another_thread_has_the_crew() -> None:
+    games = [GameBatch(GAMES, 2, seed=seed, threads=2) for seed in range(4)]
+
+    def play_one(one: GameBatch) -> None:
+        for _ in range(50):
+            one.step(one.sample_actions(), restart=True)
+
+    players = [threading.Thread(target=play_one, args=(one,)) for one in games]
+    for player in players:
+        player.start()
+    for player in players:
+        player.join()
+    for seed, one in enumerate(games):
+        alone = GameBatch(GAMES, 2, seed=seed, threads=1)
+        play_one(alone)
+        assert same(one, alone)
+
+
+def test_the_leader_does_what_a_helper_who_has_died_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = crew.work
+
+    def failing(job: Any, thread: int, own: int, patience: int) -> bool:
+        if thread != crew.LEADER:
+            raise MemoryError("a helper has failed")
+        return bool(work(job, thread, own, patience))
+
+    montecristo_env.threads.call_crew.cache_clear()
+    games = GameBatch(GAMES, 2, seed=0, threads=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(crew, "work", failing)
+        for _ in range(3):
+            games.step(games.sample_actions())
+    montecristo_env.threads.call_crew.cache_clear()
+    alone = GameBatch(GAMES, 2, seed=0, threads=1)
+    for _ in range(3):
+        alone.step(alone.sample_actions())
+    assert same(games, alone)
+
+
+def _play_in_child(queue: Any) -> None:
+    queue.put(play(2, steps=5).states.tobytes())
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_makes_a_crew_of_its_own() -> None:
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system cannot fork")
+    here = play(2, steps=5)  # this process has a crew now
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_play_in_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=60) == here.states.tobytes()
+    child.join()
