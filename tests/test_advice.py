@@ -1,0 +1,100 @@
+"""Advice for networks: greedy's choice and everybody's outlook, from what all can see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from montecristo_agents import advice
+from montecristo_agents.guided import GuidedAgent
+from montecristo_agents.policy import InvalidModel, Network, PolicyAgent
+from montecristo_env import GameBatch, InvalidArgument, PublicView, actions, make_agent, observation
+
+CHOICE = slice(observation.SIZE, observation.SIZE + actions.COUNT)
+OUTLOOKS = slice(CHOICE.stop, advice.SIZE)
+
+
+def obedient() -> Network:
+    """A network that does what greedy would do."""
+    first = np.zeros((actions.COUNT, advice.SIZE), np.float32)
+    first[:, CHOICE] = np.eye(actions.COUNT)
+    tensors = {
+        "trunk.0.weight": first,
+        "trunk.0.bias": np.zeros(actions.COUNT, np.float32),
+        "policy.weight": 20 * np.eye(actions.COUNT, dtype=np.float32),
+        "policy.bias": np.zeros(actions.COUNT, np.float32),
+        "value.weight": np.zeros((1, actions.COUNT), np.float32),
+        "value.bias": np.zeros(1, np.float32),
+    }
+    return Network((actions.COUNT,), tensors, advised=True)
+
+
+def middle_games(num_games: int = 90, decisions: int = 60) -> GameBatch:
+    games = GameBatch(num_games, np.resize([2, 3, 4], num_games), seed=1)
+    games.play_random(decisions)
+    return games
+
+
+def test_it_is_greedys_choice_behind_the_observation() -> None:
+    games = middle_games()
+    masks = np.zeros((len(games), actions.COUNT), np.int8)
+    seen = advice.observe_with_advice(PublicView(games), masks=masks)
+    assert (seen[:, : observation.SIZE] == games.observe()).all()
+    assert (masks == games.action_mask()).all()
+    assert (seen[:, CHOICE].sum(axis=1) == 1).all()
+    choices = make_agent("greedy").act(PublicView(games), np.arange(len(games)))
+    assert (seen[:, CHOICE].argmax(axis=1) == choices).all()
+
+
+def test_outlooks_are_those_of_the_players_on_and_after_turn_and_sum_to_nothing() -> None:
+    games = middle_games(300)
+    outlooks = advice.observe_with_advice(games)[:, OUTLOOKS].reshape(-1, 2, 4)
+    for players in (2, 3, 4):
+        of_these = outlooks[games.num_players == players]
+        assert (of_these[:, :, players:] == 0).all()
+        uncut = (np.abs(of_these[:, 0]) < advice.MOST_POINTS).all(axis=1)
+        assert np.abs(of_these[uncut, 0].sum(axis=1)).max() <= players  # but for rounding
+        assert np.ptp(of_these[:, 0, 0]) > 5
+
+
+def test_hidden_things_change_nothing() -> None:
+    games = middle_games()
+    other = games.resample_hidden(np.random.default_rng(0))
+    assert (advice.observe_with_advice(games) == advice.observe_with_advice(other)).all()
+
+
+def test_a_finished_game_gets_none() -> None:
+    games = GameBatch(3, 2, seed=0)
+    games.play_random(10_000)
+    assert (advice.observe_with_advice(games)[:, observation.SIZE :] == 0).all()
+
+
+@pytest.mark.parametrize("lookahead", [0, 1])
+def test_a_network_that_obeys_plays_as_greedy_does(tmp_path: Path, lookahead: int) -> None:
+    obedient().save(tmp_path / "obedient.safetensors", np.float16)
+    games, rows = middle_games(), np.arange(90)
+    agent = PolicyAgent(tmp_path / "obedient.safetensors", lookahead=lookahead)
+    assert agent.network.advised
+    assert _same(agent.act(PublicView(games.copy()), rows), games)
+
+
+def test_the_search_asks_an_advised_network_with_advice(tmp_path: Path) -> None:
+    """It values all positions alike, so the move that it is nearly sure of is visited most."""
+    obedient().save(tmp_path / "obedient.safetensors")
+    games, rows = middle_games(), np.arange(90)
+    agent = GuidedAgent(f"{tmp_path / 'obedient.safetensors'}:8")
+    assert _same(agent.act(PublicView(games.copy()), rows), games)
+
+
+def _same(choices: NDArray[np.int64], games: GameBatch) -> bool:
+    return bool((choices == make_agent("greedy").act(PublicView(games), np.arange(len(games)))).all())
+
+
+def test_a_network_for_advice_does_without_none() -> None:
+    with pytest.raises(InvalidArgument, match=f"must be int8, \\(K, {advice.SIZE}\\)"):
+        obedient().evaluate(GameBatch(1, 2, seed=0).observe())
+    with pytest.raises(InvalidModel, match="trunk.0.weight must have the shape"):
+        Network((actions.COUNT,), dict(obedient().tensors), advised=False)
