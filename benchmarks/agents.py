@@ -1,0 +1,98 @@
+"""How fast the agents and the arena are: `python benchmarks/agents.py [--json FILE] [--repeats 5]`.
+
+Decisions per second of the compiled players, simulations per second of the search, whole games per second of the arena.
+Medians of repeats with the lowest and highest; what is compared is measured in turn.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from engine import machine, measure, save, show, summary
+
+from montecristo_agents import greedy, mcts, policy
+from montecristo_agents.arena import play
+from montecristo_agents.ladder import split_installed
+from montecristo_env import GameBatch, PublicView, make_agent
+
+GAMES = 4096
+SEARCHED_GAMES, SIMULATIONS = 32, 200
+ARENA_DEALS = {"random": 20_000, "greedy": 2_000}
+
+
+def middle_of_games(num_games: int, players: int) -> PublicView:
+    games = GameBatch(num_games, players, seed=0)
+    view, rows, player = PublicView(games), np.arange(num_games), make_agent("greedy")
+    for _ in range(30 * players):
+        games.step(player.act(view, rows), restart=True)
+    return view
+
+
+def on_cores(module: Any, cores: int, work: Callable[[], int]) -> Callable[[], int]:
+    """The same work with so many threads at most."""
+
+    def limited() -> int:
+        before, module.ALL_CORES = module.ALL_CORES, cores
+        try:
+            return work()
+        finally:
+            module.ALL_CORES = before
+
+    return limited
+
+
+def measure_players(players: int, repeats: int) -> dict[str, dict[str, float]]:
+    view, rows = middle_of_games(GAMES, players), np.arange(GAMES)
+    few = rows[:SEARCHED_GAMES]
+    searcher = make_agent(f"mcts:{SIMULATIONS}")
+    deciders = {"greedy": (greedy, make_agent("greedy"))}
+    if "ppo" in split_installed(["ppo"])[0]:
+        deciders["ppo"] = (policy, make_agent("ppo"))
+    works: dict[str, Callable[[], int]] = {}
+    for cores in (1, 2):
+        for name, (module, agent) in deciders.items():
+
+            def decide(agent: Any = agent) -> int:
+                return len(agent.act(view, rows))
+
+            works[f"{name} decisions, {cores} threads"] = on_cores(module, cores, decide)
+
+        def search() -> int:
+            return len(searcher.act(view, few)) * SIMULATIONS
+
+        works[f"mcts simulations, {cores} threads"] = on_cores(mcts, cores, search)
+    return {name: summary(rates) for name, rates in measure(works, repeats).items()}
+
+
+def measure_arena(players: int, repeats: int) -> dict[str, dict[str, float]]:
+    """Whole games per second of an agent against itself; its report is part of it."""
+
+    def games_of(agent: str) -> Callable[[], int]:
+        return lambda: play([agent, agent], players, ARENA_DEALS[agent], progress=False).games
+
+    rates = measure({f"arena games, {agent}": games_of(agent) for agent in ARENA_DEALS}, repeats)
+    return {name: summary(values) for name, values in rates.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    results: dict[str, Any] = {"machine": machine(), "repeats": options.repeats, "players": {}}
+    for players in (2, 3, 4):
+        print(f"measuring {players} players …", file=sys.stderr, flush=True)
+        rates = measure_players(players, options.repeats) | measure_arena(players, options.repeats)
+        results["players"][players] = rates
+        print(f"\n{players} players")
+        for name, values in rates.items():
+            print(f"  {name:32s}{show(values, 'k/s', 1e-3)}", flush=True)
+    if options.json:
+        save(options.json, results)
+
+
+if __name__ == "__main__":
+    main()
