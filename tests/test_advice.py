@@ -96,5 +96,5 @@ def _same(choices: NDArray[np.int64], games: GameBatch) -> bool:
 def test_a_network_for_advice_does_without_none() -> None:
     with pytest.raises(InvalidArgument, match=f"must be int8, \\(K, {advice.SIZE}\\)"):
         obedient().evaluate(GameBatch(1, 2, seed=0).observe())
-    with pytest.raises(InvalidModel, match="trunk.0.weight must have the shape"):
+    with pytest.raises(InvalidModel, match=r"trunk\.0\.weight must have the shape"):
         Network((actions.COUNT,), dict(obedient().tensors), advised=False)

@@ -11,8 +11,7 @@ from torch import nn
 
 from montecristo_agents import advice
 from montecristo_agents.policy import Network
-from montecristo_env import observation
-from montecristo_env.errors import InvalidArgument
+from montecristo_env import InvalidArgument, observation
 
 
 class Trunk(BaseFeaturesExtractor):
@@ -41,35 +40,42 @@ def policy_kwargs(hidden: tuple[int, ...]) -> dict[str, Any]:
     return {"features_extractor_class": Trunk, "features_extractor_kwargs": {"hidden": hidden}, "net_arch": []}
 
 
-def export(model: MaskablePPO, training: dict[str, Any]) -> Network:
-    """The network without torch, as `policy:PATH` plays it."""
+def load(model: MaskablePPO, network: Network) -> None:
+    """Gives the model the weights of an exported network: the reverse of `export`."""
+    hidden = _hidden(model)
+    found = network.hidden, network.activation, network.residual, network.advised
+    wanted = hidden, "relu", False, _is_advised(model)
+    if found != wanted:
+        raise InvalidArgument(
+            f"cannot start from a network with hidden layers, activation, residual, advised = {found}: "
+            f"here they are {wanted}"
+        )
+    with torch.no_grad():
+        for name, layer in _named_layers(model).items():
+            layer.weight.copy_(torch.from_numpy(np.asarray(network.tensors[f"{name}.weight"], np.float32)))
+            layer.bias.copy_(torch.from_numpy(np.asarray(network.tensors[f"{name}.bias"], np.float32)))
+
+
+def _hidden(model: MaskablePPO) -> tuple[int, ...]:
+    return tuple(len(layer.bias) for layer in cast(Any, model.policy.features_extractor).layers)
+
+
+def _is_advised(model: MaskablePPO) -> bool:
+    return model.observation_space.shape == (advice.SIZE,)
+
+
+def _named_layers(model: MaskablePPO) -> dict[str, nn.Linear]:
+    """All layers by the names that they have in an exported network."""
     trunk = cast(Trunk, model.policy.features_extractor).layers
     named = {f"trunk.{place}": layer for place, layer in enumerate(trunk)}
-    named |= {"policy": model.policy.action_net, "value": model.policy.value_net}
+    return cast(dict[str, nn.Linear], named | {"policy": model.policy.action_net, "value": model.policy.value_net})
+
+
+def export(model: MaskablePPO, training: dict[str, Any]) -> Network:
+    """The network without torch, as `policy:PATH` plays it."""
     tensors = {
         f"{name}.{kind}": getattr(layer, kind).detach().numpy().astype(np.float32)
-        for name, layer in named.items()
+        for name, layer in _named_layers(model).items()
         for kind in ("weight", "bias")
     }
-    return Network(
-        hidden=tuple(len(tensors[f"trunk.{place}.bias"]) for place in range(len(trunk))),
-        tensors=tensors,
-        advised=model.observation_space.shape == (advice.SIZE,),
-        training=training,
-    )
-
-
-def load(model: MaskablePPO, network: Network) -> None:
-    """Gives the model the weights of a network of the same shape."""
-    renamed = {"policy": "action_net", "value": "value_net"}
-    weights = {}
-    for name, tensor in network.tensors.items():
-        layer, _, kind = name.rpartition(".")
-        place = renamed.get(layer) or layer.replace("trunk", "features_extractor.layers")
-        weights[f"{place}.{kind}"] = torch.from_numpy(tensor.astype(np.float32))
-    state = model.policy.state_dict()
-    if {name: tensor.shape for name, tensor in weights.items()} != {
-        name: state[name].shape for name in state if not name.startswith(("pi_features", "vf_features"))
-    }:
-        raise InvalidArgument(f"a network with hidden layers {network.hidden} is no start for this one")
-    model.policy.load_state_dict(state | weights)
+    return Network(_hidden(model), tensors, advised=_is_advised(model), training=training)

@@ -52,7 +52,7 @@ class Settings:
     """The share of the training after which that weight has gone to zero."""
 
     start: str = ""
-    """A model file of the same shape to start from; a new network if empty."""
+    """A model file (`policy:PATH`) to start from, with the same hidden layers; from scratch if empty."""
     imitate: str = "greedy"
     """A scripted player whose choices are learnt before self-play begins; nobody's if empty."""
     imitate_steps: int = 5_000_000
@@ -64,6 +64,8 @@ class Settings:
     """The share of games with a scripted player at the table."""
     scripted: tuple[str, ...] = ("greedy",)
     """These, those that still win more often."""
+    alone: bool = False
+    """Whether the learner has only one seat in games with others at the table."""
     pool_size: int = 20
     """Past selves that are kept."""
     snapshot_every: int = 50
@@ -89,6 +91,7 @@ SMOKE = Settings(
     steps=40_000,
     tables=32,
     rollout=32,
+    advised=False,
     hidden=(32,),
     batch=256,
     epochs=2,
@@ -100,6 +103,7 @@ SMOKE = Settings(
 )
 QUICK = Settings(
     steps=1_500_000,
+    advised=False,
     hidden=(256,),
     learning_rate=1e-3,
     final_learning_rate=1e-4,
