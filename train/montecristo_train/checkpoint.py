@@ -57,7 +57,7 @@ def write_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, extra:
 
 
 def _results(member: Opponent) -> dict[str, float]:
-    return {"games": member.games, "wins": member.wins}
+    return {"games": member.games, "wins": member.wins, "rating": member.rating}
 
 
 def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, hidden: tuple[int, ...]) -> dict[str, Any]:
@@ -89,7 +89,8 @@ def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, hidden:
             if kept["past_self"]
             else None
         )
-        member = Opponent(agent or scripted[kept["name"]], kept["past_self"], kept["games"], kept["wins"])
+        results = {name: kept[name] for name in ("games", "wins", "rating")}
+        member = Opponent(agent or scripted[kept["name"]], kept["past_self"], **results)
         env.pool.members.append(member)
     torch.set_rng_state(torch.from_numpy(tensors["torch_random"]))
     kind, position, has_gauss, gauss = facts["numpy_random"]

@@ -11,7 +11,7 @@ from montecristo_env.files import write_whole
 PANELS = {
     "win_rate/": "win rate",
     "train/entropy_loss": "entropy",
-    "train/approx_kl": "KL of an update",
+    "rating/past_selves": "Elo among past selves",
     "train/explained_variance": "explained variance",
     "game/decisions": "decisions per game",
     "game/margin": "margin of the winner",

@@ -10,6 +10,8 @@ from montecristo_env import actions
 from montecristo_env.agent import Agent, PublicView
 
 CAUTION = 2.0  # a new opponent counts as having won so many of twice as many games
+ELO = 400.0  # points of rating that make ten wins to one
+MOST_AHEAD = 4000.0  # more points than anybody can be ahead after CAUTION
 STILL_WINS = 2.0  # how much an opponent that wins more is favoured: the power of its win rate
 
 
@@ -21,6 +23,8 @@ class Opponent:
     past_self: bool
     games: float = 0.0
     wins: float = 0.0
+    rating: float = 0.0
+    """In Elo: what the learner's was when he became this past self."""
 
     @property
     def win_rate(self) -> float:
@@ -68,7 +72,7 @@ class Pool:
 
         Games that are being played against that one go on against the new one.
         """
-        newcomer = Opponent(agent, past_self=True)
+        newcomer = Opponent(agent, past_self=True, rating=self.rating)
         past = [place for place, member in enumerate(self.members) if member.past_self]
         if len(past) < self.size:
             self.members.append(newcomer)
@@ -94,6 +98,23 @@ class Pool:
             positions = list(networks)
             choices[positions] = act_together(list(networks.values()), games, rows[positions])
         return choices
+
+    @property
+    def rating(self) -> float:
+        """The learner's, in Elo: the one at which his results against his past selves are what is to be expected."""
+        past = [member for member in self.members if member.past_self]
+        if not past:
+            return 0.0
+        ratings = np.array([member.rating for member in past])
+        weights = np.array([member.games + CAUTION for member in past])
+        won = float((weights * (1 - np.array([member.win_rate for member in past]))).sum())
+
+        low, high = ratings.min() - MOST_AHEAD, ratings.max() + MOST_AHEAD
+        while high - low > 0.1:
+            middle = (low + high) / 2
+            expected = float((weights / (1 + 10 ** ((ratings - middle) / ELO))).sum())
+            low, high = (middle, high) if expected < won else (low, middle)
+        return float(low)
 
     def count(self, place: int, share: float) -> None:
         """A game against this opponent has ended; it had this share of the win among the two."""

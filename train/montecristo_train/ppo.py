@@ -184,6 +184,7 @@ class Coach(BaseCallback):
         past = [member.win_rate for member in self.env.pool.members if member.past_self]
         if past:
             metrics["pool/past_selves"] = float(np.mean(past))
+            metrics["rating/past_selves"] = self.env.pool.rating
         for name, value in metrics.items():
             self.model.logger.record(name, value)
         with writing(self.folder / TENSORBOARD):
