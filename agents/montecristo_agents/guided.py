@@ -11,7 +11,7 @@ from montecristo_agents import advice, tree
 from montecristo_agents.advice import advise
 from montecristo_agents.greedy import SOURCES
 from montecristo_agents.mcts import MOST_SIMULATIONS, whole_number
-from montecristo_agents.policy import Network
+from montecristo_agents.policy import Network, shipped_model
 from montecristo_agents.tree import (
     NODE,
     ROOT,
@@ -38,6 +38,7 @@ from montecristo_env.errors import InvalidArgument
 from montecristo_env.threads import ALL_CORES, share
 
 CURIOSITY = 1.5  # how much the search trusts the network's idea of a move that was tried seldom
+SHIPPED = "ppo"  # instead of a path
 GAMES_AT_ONCE = 128  # so that their trees do not fill the memory
 GAMES_PER_THREAD = 32  # games that are worth a thread when each goes down its tree once
 MOST_CHOICES = int(np.diff(FIRST).max())  # of one decision
@@ -47,6 +48,8 @@ library = Library("the guided search", __file__, tree.__file__, advice.__file__,
 
 class GuidedAgent:
     """Searches with a network at its side: `policy+mcts:PATH:200` makes 200 simulations with the model file at PATH.
+
+    `policy+mcts:ppo:200` does so with the network that this package brings along.
 
     A simulation goes down to a position with a new move, as that of `MctsAgent`; there nobody plays on, but the
     network says how likely each move is and what the player on turn may hope for; what he loses the others share, as
@@ -64,7 +67,11 @@ class GuidedAgent:
                 f"policy+mcts needs a model file and a number of simulations: policy+mcts:PATH:200, not {settings!r}"
             )
         self.simulations = whole_number("the number of simulations", simulations, 1, MOST_SIMULATIONS)
-        self.network = Network.load(path)
+        if path == SHIPPED:
+            with shipped_model() as model:
+                self.network = Network.load(model)
+        else:
+            self.network = Network.load(path)
         self.name = f"policy+mcts:{Path(path).stem}:{self.simulations}"
         library.compile_once(_call_every_entry_point)
 

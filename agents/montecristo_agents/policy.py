@@ -4,7 +4,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from itertools import pairwise
@@ -254,12 +255,19 @@ def ppo(settings: str = "") -> PolicyAgent:
     """The network that this package brings along, trained by PPO: `ppo`, `ppo:temperature=0.5`, `ppo:lookahead=4`."""
     if settings and _split(f":{settings}")[0]:
         raise InvalidArgument(f"{settings!r} is no setting of a network player: these are {_OPTIONS}")
-    with as_file(files("montecristo_agents") / "models" / "ppo.safetensors") as path:
-        if not path.is_file():
-            raise InvalidModel("this installation brings no network along: train one and play it as policy:PATH")
+    with shipped_model() as path:
         agent = PolicyAgent(f"{path}:{settings}" if settings else path)
     agent.name = agent._name("ppo")
     return agent
+
+
+@contextmanager
+def shipped_model() -> Iterator[Path]:
+    """The model file that this package brings along."""
+    with as_file(files("montecristo_agents") / "models" / "ppo.safetensors") as path:
+        if not path.is_file():
+            raise InvalidModel("this installation brings no network along: train one and play it as policy:PATH")
+        yield path
 
 
 _OPTIONS = "temperature=NUMBER and lookahead=NUMBER"

@@ -1,0 +1,63 @@
+"""What `make run` does: trains a small agent by self-play, measures it, and shows a game of it.
+
+`python -m montecristo_train.demo [smoke|quick|full]`; about five minutes with `quick`, which is the default.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from montecristo_agents.benchmark import benchmark
+from montecristo_agents.policy import PolicyAgent
+from montecristo_env import GameBatch, GameRecord, InvalidArgument, PublicView, make_agent
+from montecristo_train.ppo import AGENT, CURVE, new_folder, run_command, train
+from montecristo_train.settings import PRESETS
+
+OPPONENTS = ("random", "greedy", "ppo")
+DEALS = 250
+GAME = "game.json"
+
+
+def play_a_game(agent: PolicyAgent, opponent: str, seed: int) -> GameRecord:
+    """The agent in the first seat, against one opponent."""
+    games = GameBatch(1, 2, seed=seed)
+    record, view, row = GameRecord.follow(games, 0), PublicView(games), np.zeros(1, np.int64)
+    seats = agent, make_agent(opponent)
+    while not games.over[0]:
+        games.step(seats[int(games.current_player[0])].act(view, row))
+    return record
+
+
+def main(arguments: list[str]) -> None:
+    """Trains, measures, plays."""
+    preset = arguments[0] if arguments else "quick"
+    if len(arguments) > 1 or preset not in PRESETS:
+        raise InvalidArgument(f"give one of {', '.join(PRESETS)}, not {' '.join(arguments)!r}")
+    text, settings = PRESETS[preset]
+    folder = Path("runs", "demo", time.strftime("%Y%m%d-%H%M%S"))
+    new_folder(folder, settings)
+    console = Console()
+    console.print(f"Training [b]{preset}[/b] ({text}) in {folder}:")
+    agent = PolicyAgent(train(settings, folder))
+    agent.name = "yours"
+    report = benchmark(agent, 2, DEALS, against=OPPONENTS, folder=folder / "arena")
+    print(report)
+    record = play_a_game(agent, OPPONENTS[1], settings.seed)
+    record.save(folder / GAME)
+    console.print(f"\nYour agent is {folder / AGENT}, its learning curve {folder / CURVE}.")
+    console.print(f"A game of it against {OPPONENTS[1]} is {folder / GAME}.")
+    console.print("\nWhat to do next:")
+    for what, command in (
+        ("play against it", f"python -m montecristo_agents.arena human policy:{folder / AGENT} --deals 1"),
+        ("let others play against it", f"python -m montecristo_agents.arena mcts:200 policy:{folder / AGENT}"),
+        ("train a stronger one, for hours", "python -m montecristo_train.ppo full"),
+        ("see all settings", "python -m montecristo_train.ppo quick --help"),
+    ):
+        console.print(f"  {what:34}[b]{command}[/b]", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    run_command(main, sys.argv[1:])
