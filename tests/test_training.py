@@ -24,6 +24,7 @@ from montecristo_env import GameBatch, InvalidArgument, make_agent, observation
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
 from montecristo_train import ppo
+from montecristo_train.checkpoint import past_self
 from montecristo_train.network import export
 from montecristo_train.pool import Opponent, Pool
 from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv
@@ -146,6 +147,24 @@ def test_opponents_that_still_win_are_favoured_and_the_weakest_goes_first() -> N
 class PolicyLike(Steady):
     def __init__(self, name: str) -> None:
         self.name = name
+
+
+def test_the_members_of_a_pool_play_together_as_each_would_alone() -> None:
+    env = tables(Pool(0.0, 0.0), 60)
+    members = [Opponent(make_agent("greedy"), past_self=False)]
+    for _ in range(3):
+        model = ppo.make_model(TINY, env)
+        for parameter in model.policy.parameters():
+            torch.nn.init.normal_(parameter, std=0.3)
+        members.append(Opponent(past_self(export(model, {})), past_self=True))
+    games, alone = env.games, env.games.copy()
+    rows = np.arange(3, 60, 2)
+    places = np.random.default_rng(0).integers(0, len(members), rows.size)
+    together = Pool(0.5, 0.5, members=members).act(PublicView(games), rows, places)
+    for place, member in enumerate(members):
+        his = places == place
+        np.testing.assert_array_equal(together[his], member.agent.act(PublicView(alone), rows[his]))
+    assert len(set(together.tolist())) > 3
 
 
 def test_shares_of_games_are_as_set() -> None:

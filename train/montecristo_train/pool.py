@@ -3,8 +3,11 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from montecristo_env.agent import Agent
+from montecristo_agents.policy import PolicyAgent, draw_noise
+from montecristo_env import actions
+from montecristo_env.agent import Agent, PublicView
 
 CAUTION = 2.0  # a new opponent counts as having won so many of twice as many games
 STILL_WINS = 2.0  # how much an opponent that wins more is favoured: the power of its win rate
@@ -72,6 +75,24 @@ class Pool:
         self.members[weakest] = newcomer
         return weakest
 
+    def act(self, games: PublicView, rows: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the members in these places do, one for each row."""
+        choices = np.empty(rows.size, np.int64)
+        networks: dict[int, PolicyAgent] = {}  # of past selves, by their position among the rows
+        others: dict[int, list[int]] = {}  # the positions of everybody else, by place
+        for position, place in enumerate(places.tolist()):
+            member = self.members[place]
+            if member.past_self and isinstance(member.agent, PolicyAgent):
+                networks[position] = member.agent
+            else:
+                others.setdefault(place, []).append(position)
+        for place, positions in others.items():
+            choices[positions] = self.members[place].agent.act(games, rows[positions])
+        if networks:
+            positions = list(networks)
+            choices[positions] = act_together(list(networks.values()), games, rows[positions])
+        return choices
+
     def count(self, place: int, share: float) -> None:
         """A game against this opponent has ended; it had this share of the win among the two."""
         self.members[place].games += 1
@@ -82,3 +103,16 @@ class Pool:
         for member in self.members:
             member.games *= self.memory
             member.wins *= self.memory
+
+
+def act_together(agents: list[PolicyAgent], games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What each of the agents does in his row, as he would alone; at a time few of many networks have a turn."""
+    masks = np.empty((rows.size, actions.COUNT), np.int8)
+    seen = games.observe(rows=rows, masks=masks)
+    scores = np.empty(masks.shape)
+    draw_noise(games.random_keys(rows), scores, 0, rows.size)
+    for position, agent in enumerate(agents):
+        logits, _ = agent.network.evaluate(seen[position : position + 1])
+        scores[position] = logits[0] + agent.temperature * scores[position]
+    best: NDArray[np.int64] = np.where(masks, scores, -np.inf).argmax(axis=1)
+    return best

@@ -82,14 +82,13 @@ class SelfPlayVecEnv(VecEnv):
         return self._observe(), self.paid[self._rows, self.acted], self.ended.copy(), infos
 
     def _let_pool_play(self, infos: list[dict[str, Any]] | None = None) -> None:
+        waiting = self._rows
         while True:
-            holders = self.holders[self._rows, self.games.current_player]
-            waiting = np.flatnonzero(holders != LEARNER)
+            holders = self.holders[waiting, self.games.current_player[waiting]]
+            waiting, holders = waiting[holders != LEARNER], holders[holders != LEARNER]
             if waiting.size == 0:
                 return
-            for place in np.unique(holders[waiting]):
-                rows = waiting[holders[waiting] == place]
-                self.games.step(self.pool.members[place].agent.act(self._view, rows), rows=rows)
+            self.games.step(self.pool.act(self._view, waiting, holders), rows=waiting)
             self._settle(waiting, infos)
 
     def _settle(self, rows: NDArray[np.int64], infos: list[dict[str, Any]] | None) -> None:
@@ -165,7 +164,8 @@ class SelfPlayVecEnv(VecEnv):
         """Calls a method; only `action_masks` makes sense game by game."""
         if method_name != "action_masks":
             raise AttributeError(f"a table of self-play has no {method_name}")
-        return list(self.action_masks()[self._places(indices)])
+        masks = self.action_masks()
+        return list(masks if indices is None else masks[self._places(indices)])
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """An attribute of the whole, once for every game."""
