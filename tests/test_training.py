@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import importlib
 import json
 import os
 import signal
@@ -18,6 +20,8 @@ import pytest
 pytest.importorskip("sb3_contrib")
 
 import torch
+from rich.progress import Progress
+from stable_baselines3.common.logger import Logger
 
 from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, make_agent, observation
@@ -267,6 +271,76 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_older_one(
     with pytest.raises(OSError, match="No space left"):
         ppo.write_checkpoint(tmp_path / ppo.CHECKPOINT, model, env, {})
     assert (tmp_path / ppo.CHECKPOINT).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        (ppo.CHECKPOINT, "montecristo_train.checkpoint.write_whole"),
+        (ppo.AGENT, "montecristo_agents.policy.write_whole"),
+        (ppo.CURVE, "montecristo_train.curve.write_whole"),
+    ],
+)
+def test_a_full_disk_stops_the_run_by_name_and_the_older_checkpoint_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, written: str
+) -> None:
+    """The second time that the file is written there is no room; later there is, and the run ends as if nothing was."""
+    run(tmp_path / "whole")
+    module, _, function = written.rpartition(".")
+    write = getattr(importlib.import_module(module), function)
+    calls: list[Path] = []
+
+    def full(path: Path, content: bytes) -> None:
+        calls.append(path)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, content)
+
+    folder = tmp_path / "full"
+    ppo.new_folder(folder, TINY)
+    monkeypatch.setattr(written, full)
+    with pytest.raises(ppo.CannotWrite, match=f"cannot write .*{name}: No space left .* --resume") as caught:
+        ppo.train(TINY, folder)
+    assert caught.value.__suppress_context__
+    run(folder, resume=True)
+    expected = weights(tmp_path / "whole")
+    for tensor, values in weights(folder).items():
+        np.testing.assert_array_equal(values, expected[tensor], err_msg=tensor)
+
+
+def test_metrics_that_cannot_be_written_stop_the_run_and_half_a_line_is_forgotten(tmp_path: Path) -> None:
+    run(tmp_path)
+    whole = (tmp_path / ppo.METRICS).read_text()
+    with (tmp_path / ppo.METRICS).open("a") as file:
+        file.write('{"steps": 51')
+    ppo.forget_metrics_after(tmp_path / ppo.METRICS, TINY.steps)
+    assert (tmp_path / ppo.METRICS).read_text() == whole
+    (tmp_path / ppo.METRICS).unlink()
+    (tmp_path / ppo.METRICS).mkdir()
+    coach = ppo.Coach(TINY, tmp_path, ppo.make_env(TINY), Progress())
+    coach.model = ppo.make_model(TINY, coach.env)
+    coach.model.set_logger(Logger(None, []))
+    with pytest.raises(ppo.CannotWrite, match=f"cannot write .*{ppo.METRICS}: Is a directory"):
+        coach._log(0.0)
+
+
+@pytest.mark.parametrize("arguments", [["--resume"], ["--resume", "one", "two"], ["--resume", "nowhere"]])
+def test_a_bad_resume_is_refused_without_a_traceback(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        ppo.run_command(ppo.main, arguments)
+    assert stopped.value.code == os.EX_USAGE
+    assert ("--resume RUN" if len(arguments) != 2 else "is no folder of a training run") in capsys.readouterr().err
+
+
+def test_a_full_disk_has_an_exit_status_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    def command(arguments: list[str]) -> None:
+        with ppo.writing(Path("run") / ppo.CHECKPOINT):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(SystemExit) as stopped:
+        ppo.run_command(command, [])
+    assert stopped.value.code == os.EX_IOERR
+    assert "cannot write run/checkpoint.safetensors" in capsys.readouterr().err
 
 
 def test_bad_folders_are_refused_by_name(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from montecristo_agents.policy import Network
-from montecristo_env import observation
+from montecristo_env import InvalidArgument, observation
 
 
 class Trunk(BaseFeaturesExtractor):
@@ -36,16 +36,36 @@ def policy_kwargs(hidden: tuple[int, ...]) -> dict[str, Any]:
     return {"features_extractor_class": Trunk, "features_extractor_kwargs": {"hidden": hidden}, "net_arch": []}
 
 
-def export(model: MaskablePPO, training: dict[str, Any]) -> Network:
-    """The network without torch, as `policy:PATH` plays it."""
+def load(model: MaskablePPO, network: Network) -> None:
+    """Gives the model the weights of an exported network: the reverse of `export`."""
+    hidden = _hidden(model)
+    if (network.hidden, network.activation, network.residual) != (hidden, "relu", False):
+        raise InvalidArgument(
+            f"cannot start from a network with hidden layers {network.hidden} ({network.activation}"
+            f"{', residual' if network.residual else ''}): here they are {hidden} (relu)"
+        )
+    with torch.no_grad():
+        for name, layer in _named_layers(model).items():
+            layer.weight.copy_(torch.from_numpy(np.asarray(network.tensors[f"{name}.weight"], np.float32)))
+            layer.bias.copy_(torch.from_numpy(np.asarray(network.tensors[f"{name}.bias"], np.float32)))
+
+
+def _hidden(model: MaskablePPO) -> tuple[int, ...]:
+    return tuple(len(layer.bias) for layer in cast(Any, model.policy.features_extractor).layers)
+
+
+def _named_layers(model: MaskablePPO) -> dict[str, nn.Linear]:
+    """All layers by the names that they have in an exported network."""
     trunk = cast(Trunk, model.policy.features_extractor).layers
     named = {f"trunk.{place}": layer for place, layer in enumerate(trunk)}
-    named |= {"policy": model.policy.action_net, "value": model.policy.value_net}
+    return cast(dict[str, nn.Linear], named | {"policy": model.policy.action_net, "value": model.policy.value_net})
+
+
+def export(model: MaskablePPO, training: dict[str, Any]) -> Network:
+    """The network without torch, as `policy:PATH` plays it."""
     tensors = {
         f"{name}.{kind}": getattr(layer, kind).detach().numpy().astype(np.float32)
-        for name, layer in named.items()
+        for name, layer in _named_layers(model).items()
         for kind in ("weight", "bias")
     }
-    return Network(
-        tuple(len(tensors[f"trunk.{place}.bias"]) for place in range(len(trunk))), tensors, training=training
-    )
+    return Network(_hidden(model), tensors, training=training)

@@ -37,12 +37,14 @@ class Pool:
         scripted_share: the share of games with a scripted player.
         size: past selves that are kept; the one that wins least goes first.
         memory: after each rollout, results count less by this factor.
+        alone: whether a member holds all seats but one of the learner; else any number of them.
     """
 
     past_share: float
     scripted_share: float
     size: int = 20
     memory: float = 0.99
+    alone: bool = False
     members: list[Opponent] = field(default_factory=list)
 
     def draw(self, rng: np.random.Generator) -> int | None:

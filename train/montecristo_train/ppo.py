@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +35,18 @@ from montecristo_train.checkpoint import past_self, read_checkpoint, write_check
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
 from montecristo_train.imitation import imitate
-from montecristo_train.network import export, policy_kwargs
+from montecristo_train.network import export, load, policy_kwargs
 from montecristo_train.pool import Opponent, Pool
 from montecristo_train.selfplay import SelfPlayVecEnv
 from montecristo_train.settings import PRESETS, Settings
 
-AGENT, CHECKPOINT, CURVE, METRICS, SETTINGS = (
+AGENT, CHECKPOINT, CURVE, METRICS, SETTINGS, TENSORBOARD = (
     "agent.safetensors",
     "checkpoint.safetensors",
     "curve.png",
     "metrics.jsonl",
     "settings.json",
+    "tensorboard",
 )
 NEVER = 2**62
 EVALUATION_SEED = 1_000_003  # deals that no table of a run is likely to play
@@ -54,7 +57,9 @@ def make_env(settings: Settings) -> SelfPlayVecEnv:
     shares = np.cumsum(settings.players) / np.sum(settings.players)
     players = 2 + np.searchsorted(shares, (np.arange(settings.tables) + 0.5) / settings.tables)
     scripted = [Opponent(make_agent(name), past_self=False) for name in settings.scripted]
-    pool = Pool(settings.past_share, settings.scripted_share, settings.pool_size, members=scripted)
+    pool = Pool(
+        settings.past_share, settings.scripted_share, settings.pool_size, alone=settings.alone, members=scripted
+    )
     return SelfPlayVecEnv(players, pool, settings.seed, settings.reward)
 
 
@@ -148,6 +153,8 @@ class Coach(BaseCallback):
             if pair is not None:
                 self.latest[f"win_rate/{name}"] = pair.win_rate.value
         for players in (3, 4):
+            if self.settings.players[players - 2] == 0:
+                continue
             report = play(
                 [self.settings.evaluate_against[-1], agent],
                 players,
@@ -179,18 +186,38 @@ class Coach(BaseCallback):
             metrics["pool/past_selves"] = float(np.mean(past))
         for name, value in metrics.items():
             self.model.logger.record(name, value)
-        self.model.logger.dump(self.model.num_timesteps)
+        with writing(self.folder / TENSORBOARD):
+            self.model.logger.dump(self.model.num_timesteps)
         line = {"steps": self.model.num_timesteps, "rollouts": self.rollouts} | metrics
-        with (self.folder / METRICS).open("a", encoding="utf-8") as file:
+        with writing(self.folder / METRICS), (self.folder / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
     def save(self) -> None:
         """Writes the agent as it is now, the curve and a checkpoint."""
         training = {"settings": dataclasses.asdict(self.settings), "steps": self.model.num_timesteps} | provenance()
-        export(self.model, training | {"win_rates": self.latest}).save(self.folder / AGENT, np.float16)
-        draw_curve(self.folder / METRICS, self.folder / CURVE)
+        with writing(self.folder / AGENT):
+            export(self.model, training | {"win_rates": self.latest}).save(self.folder / AGENT, np.float16)
+        with writing(self.folder / CURVE):
+            draw_curve(self.folder / METRICS, self.folder / CURVE)
         extra = {"rollouts": self.rollouts, "latest": self.latest}
-        write_checkpoint(self.folder / CHECKPOINT, self.model, self.env, extra)
+        with writing(self.folder / CHECKPOINT):
+            write_checkpoint(self.folder / CHECKPOINT, self.model, self.env, extra)
+
+
+class CannotWrite(MonteCristoError):
+    """The run folder takes no more; what was in it before is still there."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Says which file of a run could not be written, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(
+            f"cannot write {path}: {error.strerror or error}. What was there before is still there: make room, or make "
+            f"the folder writable, and go on with --resume {path.parent}"
+        ) from None
 
 
 def provenance() -> dict[str, str]:
@@ -210,8 +237,9 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
     torch.set_num_threads(settings.threads)
     env = make_env(settings)
     model = make_model(settings, env)
-    model.set_logger(configure(str(folder / "tensorboard"), []))
-    model.logger.output_formats = [TensorBoardOutputFormat(str(folder / "tensorboard"))]
+    with writing(folder / TENSORBOARD):
+        model.set_logger(configure(str(folder / TENSORBOARD), []))
+        model.logger.output_formats = [TensorBoardOutputFormat(str(folder / TENSORBOARD))]
     columns = [
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
@@ -223,6 +251,8 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
     ]
     with Progress(*columns) as progress:
         coach = Coach(settings, folder, env, progress)
+        if not resume and settings.start:
+            load(model, Network.load(settings.start))
         if not resume and settings.imitate:
             imitate_first(settings, env, model, progress)
         if resume:
@@ -254,9 +284,17 @@ def imitate_first(settings: Settings, env: SelfPlayVecEnv, model: MaskablePPO, p
 
 def forget_metrics_after(path: Path, steps: int) -> None:
     """Drops the metrics of what was done after the checkpoint and will be done again."""
-    if path.exists():
-        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if json.loads(line)["steps"] <= steps]
-        write_whole(path, "".join(f"{line}\n" for line in lines).encode())
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            if json.loads(line)["steps"] <= steps:
+                kept.append(line)
+        except json.JSONDecodeError:  # half a line: the run was stopped, or the disk was full
+            continue
+    with writing(path):
+        write_whole(path, "".join(f"{line}\n" for line in kept).encode())
 
 
 def new_folder(folder: Path, settings: Settings) -> None:
@@ -292,6 +330,8 @@ class Run(Settings):
 def main(arguments: list[str]) -> None:
     """The command line."""
     if arguments[:1] == ["--resume"]:
+        if len(arguments) != 2:
+            raise InvalidArgument("--resume needs the folder of a run and nothing else: --resume RUN")
         folder = Path(arguments[1])
         settings = settings_of(folder)
         train(settings, folder, resume=True)
@@ -306,9 +346,14 @@ def main(arguments: list[str]) -> None:
     print(f"let it play: python -m montecristo_agents.arena greedy policy:{folder / AGENT}")
 
 
-if __name__ == "__main__":
+def run_command(command: Callable[[list[str]], None], arguments: list[str]) -> None:
+    """Runs a command line; what goes wrong by bad input or a full disk is said in a line, not with a traceback."""
     try:
-        main(sys.argv[1:])
+        command(arguments)
     except MonteCristoError as error:
         print(error, file=sys.stderr)
-        sys.exit(os.EX_USAGE)
+        sys.exit(os.EX_IOERR if isinstance(error, CannotWrite) else os.EX_USAGE)
+
+
+if __name__ == "__main__":
+    run_command(main, sys.argv[1:])

@@ -138,7 +138,8 @@ class SelfPlayVecEnv(VecEnv):
             place = self.pool.draw(self.rng)
             if place is not None:
                 players = int(self.games.num_players[game])
-                seats = self.rng.permutation(players)[: self.rng.integers(1, players)]
+                held = players - 1 if self.pool.alone else self.rng.integers(1, players)
+                seats = self.rng.permutation(players)[:held]
                 self.holders[game, seats] = place
 
     def _potentials(self) -> Floats:

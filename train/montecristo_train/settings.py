@@ -49,6 +49,8 @@ class Settings:
     shaping_share: float = 0.5
     """The share of the training after which that weight has gone to zero."""
 
+    start: str = ""
+    """A model file (`policy:PATH`) to start from, with the same hidden layers; from scratch if empty."""
     imitate: str = "greedy"
     """A scripted player whose choices are learnt before self-play begins; nobody's if empty."""
     imitate_steps: int = 5_000_000
@@ -60,6 +62,8 @@ class Settings:
     """The share of games with a scripted player at the table."""
     scripted: tuple[str, ...] = ("greedy",)
     """These, those that still win more often."""
+    alone: bool = False
+    """Whether the learner has only one seat in games with others at the table."""
     pool_size: int = 20
     """Past selves that are kept."""
     snapshot_every: int = 50
