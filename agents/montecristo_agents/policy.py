@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from itertools import pairwise
@@ -152,6 +152,14 @@ class Network:
             )
         except InvalidModel as problem:
             raise InvalidModel(f"model {path}: {problem}") from None
+
+
+def evaluate_each(networks: Sequence[Network], observations: NDArray[np.int8]) -> NDArray[np.float32]:
+    """The logits of every row by a network of its own, (K, actions.COUNT): faster than `evaluate` row by row."""
+    out = np.empty((len(networks), actions.COUNT + VALUE), np.float32)
+    for row, network in enumerate(networks):
+        evaluate_rows(observations, network._weights, network._layers, network.activation == "tanh", out, row, row + 1)
+    return out[:, : actions.COUNT]
 
 
 class PolicyAgent:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents.policy import PolicyAgent, draw_noise
+from montecristo_agents.policy import PolicyAgent, draw_noise, evaluate_each
 from montecristo_env import actions
 from montecristo_env.agent import Agent, PublicView
 
@@ -111,10 +111,9 @@ def act_together(agents: list[PolicyAgent], games: PublicView, rows: NDArray[np.
     """What each of the agents does in his row, as he would alone; at a time few of many networks have a turn."""
     masks = np.empty((rows.size, actions.COUNT), np.int8)
     seen = games.observe(rows=rows, masks=masks)
-    scores = np.empty(masks.shape)
-    draw_noise(games.random_keys(rows), scores, 0, rows.size)
-    for position, agent in enumerate(agents):
-        logits, _ = agent.network.evaluate(seen[position : position + 1])
-        scores[position] = logits[0] + agent.temperature * scores[position]
+    noise = np.empty(masks.shape)
+    draw_noise(games.random_keys(rows), noise, 0, rows.size)
+    temperatures = np.array([agent.temperature for agent in agents])
+    scores = evaluate_each([agent.network for agent in agents], seen) + temperatures[:, None] * noise
     best: NDArray[np.int64] = np.where(masks, scores, -np.inf).argmax(axis=1)
     return best
