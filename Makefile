@@ -45,9 +45,10 @@ format: $(READY)  ## let ruff mend and format the code
 run: $(READY)  ## play random games and show how they went
 	$(BIN)/python -m montecristo_train.random_games
 
-bench: $(READY)  ## measure the speed of the engine and of the shells
+bench: $(READY)  ## measure the speed of the engine, the shells and the training
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/shells.py
+	$(BIN)/python benchmarks/training.py
 
 clean:  ## remove the environment, builds and caches
 	rm -rf $(VENV) build dist *.egg-info agents/*.egg-info train/*.egg-info \

@@ -54,6 +54,10 @@ class SelfPlayVecEnv(VecEnv):
         self.paid = np.zeros((num_games, MAX_PLAYERS), np.float32)
         self.ended = np.zeros(num_games, np.bool_)
         self._rows = np.arange(num_games)
+        tables = self.games.num_players[:, None].astype(np.float32)
+        self._seated = (np.arange(MAX_PLAYERS) < tables).astype(np.float32)
+        self._per_other = 1 / (tables - 1)
+        self._per_target = self._seated / np.float32(self.games.ruleset.target)
         self._view = PublicView(self.games)
         self._masks = np.zeros((num_games, actions.COUNT), np.int8)
         self.advised = advised
@@ -157,11 +161,10 @@ class SelfPlayVecEnv(VecEnv):
         """Every seat's lead over the mean of the others, in shares of the target, weighted for shaping, (N, 4)."""
         if self.shaping == 0.0:
             return np.zeros((self.num_envs, MAX_PLAYERS), np.float32)
-        players = self.games.num_players[:, None]
-        scores = self.games.scores * (np.arange(MAX_PLAYERS) < players)
-        lead = (scores * players - scores.sum(axis=1, keepdims=True)) / (players - 1)
-        lead *= self.shaping / self.games.states["target"][:, None]
-        return np.asarray(np.where(np.arange(MAX_PLAYERS) < players, lead, 0.0), np.float32)
+        scores = self.games.scores * self._seated
+        others = scores.sum(axis=1, keepdims=True) - scores
+        potentials: Floats = (scores - others * self._per_other) * (self.shaping * self._per_target)
+        return potentials
 
     def _observe(self) -> NDArray[np.int8]:
         if self.advised:
