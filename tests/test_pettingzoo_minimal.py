@@ -91,9 +91,8 @@ def test_an_update_makes_what_paid_more_likely_and_expects_each_agents_own_retur
 
 
 def test_it_learns_to_beat_random_players() -> None:
-    settings = Settings(episodes=100, test_episodes=50, seed=1)
-    before, after = train(settings)
-    assert after > 0.65 > before
+    before, after = train(Settings(episodes=120, test_episodes=100))
+    assert after > max(before, 0.5) + 0.1  # more than twice the spread of so many games
 
 
 def test_it_runs_from_the_command_line() -> None:

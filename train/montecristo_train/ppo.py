@@ -25,6 +25,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import TensorBoardOutputFormat, configure
+from torch.distributions import Distribution
 
 from montecristo_agents.arena import play
 from montecristo_agents.policy import Network, PolicyAgent
@@ -194,12 +195,10 @@ class Coach(BaseCallback):
             file.write(json.dumps(line) + "\n")
 
     def save(self) -> None:
-        """Writes the agent as it is now, the curve and a checkpoint."""
+        """Writes the agent as it is now and a checkpoint."""
         training = {"settings": dataclasses.asdict(self.settings), "steps": self.model.num_timesteps} | provenance()
         with writing(self.folder / AGENT):
             export(self.model, training | {"win_rates": self.latest}).save(self.folder / AGENT, np.float16)
-        with writing(self.folder / CURVE):
-            draw_curve(self.folder / METRICS, self.folder / CURVE)
         extra = {"rollouts": self.rollouts, "latest": self.latest}
         with writing(self.folder / CHECKPOINT):
             write_checkpoint(self.folder / CHECKPOINT, self.model, self.env, extra)
@@ -236,6 +235,7 @@ def provenance() -> dict[str, str]:
 def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
     """Trains, or goes on training, in a run folder, and returns the trained network."""
     torch.set_num_threads(settings.threads)
+    Distribution.set_default_validate_args(False)  # masks are right, and checks slow
     env = make_env(settings)
     model = make_model(settings, env)
     with writing(folder / TENSORBOARD):
@@ -265,6 +265,8 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
         coach.evaluate()
         coach._log(0.0)
         coach.save()
+        with writing(folder / CURVE):
+            draw_curve(folder / METRICS, folder / CURVE)
     return Network.load(folder / AGENT)
 
 
