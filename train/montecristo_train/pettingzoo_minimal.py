@@ -22,7 +22,7 @@ class Settings:
 
     episodes: int = 400
     """Games to learn from."""
-    batch: int = 4
+    batch: int = 2
     """Games per update."""
     players: int = 2
     """2, 3 or 4 at a table."""
