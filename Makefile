@@ -42,8 +42,8 @@ format: $(READY)  ## let ruff mend and format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-run: $(READY)  ## play random games and show how they went
-	$(BIN)/python -m montecristo_train.random_games
+run: $(READY)  ## train a small agent by self-play, measure it and show a game of it
+	$(BIN)/python -m montecristo_train.demo
 
 bench: $(READY)  ## measure the speed of the engine, the shells and the training
 	$(BIN)/python benchmarks/engine.py

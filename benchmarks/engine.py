@@ -23,7 +23,7 @@ from montecristo_env import GameBatch, actions, observation
 from montecristo_env.core.layout import aligned_zeros
 
 BATCH = 1024
-WIDE = 128 * BATCH  # where waking a second thread, 0.1 ms or more for each call, costs little
+WIDE = 128 * BATCH  # too many for the caches
 
 
 class Loop:
@@ -98,9 +98,9 @@ def ratio(rates: dict[str, list[float]], over: str, under: str) -> dict[str, flo
 
 def measure_batch(players: int, repeats: int, steps: int) -> dict[str, Any]:
     """One thread and two, the rules alone, and the writes alone."""
-    one = Loop(BATCH, players)
+    one, two = Loop(BATCH, players), Loop(BATCH, players, threads=2)
     wide, wide_two = Loop(WIDE, players), Loop(WIDE, players, threads=2)
-    free = GameBatch(BATCH, players, seed=1, threads=1)
+    free, free_two = (GameBatch(BATCH, players, seed=1, threads=threads) for threads in (1, 2))
     free_wide, free_wide_two = (GameBatch(WIDE, players, seed=1, threads=threads) for threads in (1, 2))
 
     def play(games: GameBatch, steps: int) -> int:
@@ -123,11 +123,13 @@ def measure_batch(players: int, repeats: int, steps: int) -> dict[str, Any]:
     rates = measure(
         {
             "loop": lambda: one.run(steps),
+            "loop, 2 threads": lambda: two.run(steps),
             "writes": writes,
             "fill": fills,
             "wide loop": lambda: wide.run(steps // 25),
             "wide loop, 2 threads": lambda: wide_two.run(steps // 25),
             "play_random": lambda: play(free, steps),
+            "play_random, 2 threads": lambda: play(free_two, steps),
             "wide play_random": lambda: play(free_wide, steps // 10),
             "wide play_random, 2 threads": lambda: play(free_wide_two, steps // 10),
         },
@@ -138,6 +140,8 @@ def measure_batch(players: int, repeats: int, steps: int) -> dict[str, Any]:
         "ratios": {
             "loop / writes": ratio(rates, "loop", "writes"),
             "loop / fill": ratio(rates, "loop", "fill"),
+            "2 threads / 1, loop": ratio(rates, "loop, 2 threads", "loop"),
+            "2 threads / 1, play_random": ratio(rates, "play_random, 2 threads", "play_random"),
             "2 threads / 1, wide loop": ratio(rates, "wide loop, 2 threads", "wide loop"),
             "2 threads / 1, wide play_random": ratio(rates, "wide play_random, 2 threads", "wide play_random"),
         },

@@ -24,10 +24,10 @@ from rich.progress import Progress
 from stable_baselines3.common.logger import Logger
 
 from montecristo_agents.policy import Network, PolicyAgent
-from montecristo_env import GameBatch, InvalidArgument, make_agent, observation
+from montecristo_env import GameBatch, GameRecord, InvalidArgument, make_agent, observation
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
-from montecristo_train import ppo
+from montecristo_train import demo, ppo
 from montecristo_train.checkpoint import past_self
 from montecristo_train.network import export
 from montecristo_train.pool import Opponent, Pool
@@ -129,6 +129,26 @@ def test_shaping_pays_the_change_of_the_margin_and_sums_to_the_potential_of_the_
         finished |= shaped.ended
     assert finished.mean() > 0.9
     np.testing.assert_allclose((totals - plain_totals)[finished], -begun[finished], atol=1e-4)
+
+
+# --- make run
+
+
+def test_the_demo_trains_measures_and_shows_a_game(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(demo.PRESETS, "quick", ("in no time", TINY))
+    monkeypatch.setattr(demo, "DEALS", 3)
+    monkeypatch.setattr(demo, "OPPONENTS", ("random", "greedy"))
+    demo.main([])
+    shown = capsys.readouterr().out
+    (folder,) = (tmp_path / "runs" / "demo").iterdir()
+    assert "yours" in shown and "Win rate %" in shown and str(folder.relative_to(tmp_path)) in shown
+    assert (folder / ppo.CURVE).is_file() and Network.load(folder / ppo.AGENT).hidden == TINY.hidden
+    assert GameRecord.load(folder / demo.GAME).result is not None
+    with pytest.raises(InvalidArgument, match="give one of smoke, quick, full, not 'fast'"):
+        demo.main(["fast"])
 
 
 # --- the pool
