@@ -1,17 +1,17 @@
 """The settings of a training run: this dataclass is also the command line, and its presets are the subcommands."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Settings:
     """Self-play with MaskablePPO; a step is one decision of the learner."""
 
-    steps: int = 100_000_000
+    steps: int = 50_000_000
     """How long to train."""
     seed: int = 0
     """Same seed, same run, on the same machine."""
-    tables: int = 256
+    tables: int = 512
     """Games that are played at the same time."""
     rollout: int = 64
     """Decisions in each of them between two updates."""
@@ -24,13 +24,13 @@ class Settings:
     """Whether the network sees, besides the observation, what greedy would do and how a scoring round would end now."""
     hidden: tuple[int, ...] = (256, 256)
     """Sizes of the network's hidden layers."""
-    learning_rate: float = 5e-4
+    learning_rate: float = 7e-4
     """Of Adam, at the beginning."""
-    final_learning_rate: float = 5e-5
+    final_learning_rate: float = 3e-5
     """At the end; linear in between."""
     batch: int = 2048
     """Decisions per gradient step."""
-    epochs: int = 3
+    epochs: int = 2
     """How often an update goes through a rollout."""
     discount: float = 1.0
     """Of later rewards, per decision of the same player: games end, so none is needed."""
@@ -38,9 +38,9 @@ class Settings:
     """Lambda of the generalised advantage estimate."""
     clip: float = 0.2
     """How far an update may go: the clip range of PPO."""
-    entropy: float = 0.02
+    entropy: float = 0.008
     """What randomness is worth, at the beginning."""
-    final_entropy: float = 0.002
+    final_entropy: float = 0.001
     """At the end; linear in between."""
     value_weight: float = 0.5
     """The weight of the value's error in the loss."""
@@ -55,12 +55,12 @@ class Settings:
     """A model file (`policy:PATH`) to start from, with the same hidden layers; from scratch if empty."""
     imitate: str = "greedy"
     """A scripted player whose choices are learnt before self-play begins; nobody's if empty."""
-    imitate_steps: int = 5_000_000
+    imitate_steps: int = 1_000_000
     """How many of his decisions."""
 
-    past_share: float = 0.2
+    past_share: float = 0.1
     """The share of games with a past self at the table."""
-    scripted_share: float = 0.1
+    scripted_share: float = 0.5
     """The share of games with a scripted player at the table."""
     scripted: tuple[str, ...] = ("greedy",)
     """These, those that still win more often."""
@@ -87,11 +87,27 @@ class Settings:
         return min(1.0, steps / self.steps)
 
 
-SMOKE = Settings(
+QUICK = Settings(
+    steps=1_500_000,
+    tables=256,
+    advised=False,
+    hidden=(256,),
+    learning_rate=1e-3,
+    final_learning_rate=1e-4,
+    epochs=3,
+    entropy=0.02,
+    final_entropy=0.002,
+    imitate="",
+    scripted_share=0.1,
+    snapshot_every=20,
+    evaluate_every=20,
+    evaluate_deals=50,
+)
+SMOKE = replace(
+    QUICK,
     steps=40_000,
     tables=32,
     rollout=32,
-    advised=False,
     hidden=(32,),
     batch=256,
     epochs=2,
@@ -99,18 +115,6 @@ SMOKE = Settings(
     evaluate_every=20,
     evaluate_deals=10,
     checkpoint_every=10,
-    imitate="",
-)
-QUICK = Settings(
-    steps=1_500_000,
-    advised=False,
-    hidden=(256,),
-    learning_rate=1e-3,
-    final_learning_rate=1e-4,
-    snapshot_every=20,
-    evaluate_every=20,
-    evaluate_deals=50,
-    imitate="",
 )
 FULL = Settings()
 
