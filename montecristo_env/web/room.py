@@ -5,6 +5,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import entry_points
 from itertools import chain
@@ -145,11 +146,9 @@ class Table:
             "value": thought.value,
         }
 
-    def public_record(self) -> str:
-        """The record as JSON, without the seed: who knows it, knows the order of the pile."""
-        record = GameRecord.from_json(self.record.to_json())
-        record.seed = None
-        return record.to_json()
+    def public_record(self) -> GameRecord:
+        """A copy of the record without the seed: who knows it, knows the order of the pile."""
+        return replace(self.record, seed=None, events=list(self.record.events))
 
     # --- play
 

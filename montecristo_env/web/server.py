@@ -3,11 +3,13 @@
 Whatever a browser sends is checked; what is wrong gets an answer that says so and changes nothing. All changes happen
 in the event loop, one after the other; only agents think in threads.
 
-A browser sends JSON objects: `{"do": "sit", "seat": 0}`, `{"do": "resume", "token": …}`, `{"do": "leave"}`,
-`{"do": "move", "action": "enter A", "at": 17}`, `{"do": "undo"}`, `{"do": "hint", "agent": "greedy"}` and
-`{"do": "pace", "seconds": 0.7}`. It gets `{"type": "table", …}` whenever something has changed (see `Table.view`; parts
-of the board that it has already are left out, and `log` follows `log_from` lines that it has), `{"type": "seat", …}`,
-`{"type": "hint", …}` and `{"type": "error", "message": …}`.
+A browser sends JSON objects: first `{"do": "resume", "tokens": […]}`, with the tokens of the seats that it holds, then
+`{"do": "sit", "seat": 0}`, `{"do": "leave"}`, `{"do": "move", "action": "enter A", "at": 17}`, `{"do": "undo"}`,
+`{"do": "hint", "agent": "greedy"}` and `{"do": "pace", "seconds": 0.7}`.
+
+It gets `{"type": "table", …}` whenever something has changed (see `Table.view`; parts of the board that it has already
+are left out, and `log` follows `log_from` lines that it has), `{"type": "seat", …}`, `{"type": "hint", …}` and
+`{"type": "error", "message": …}`.
 """
 
 import asyncio
@@ -164,13 +166,14 @@ class Server:
     async def record(self, request: Request) -> Response:
         """The record of a table, to be kept."""
         identity = request.path_params["identity"]
-        content = self.room.table(identity).public_record()
+        content = self.room.table(identity).public_record().to_json()
         keep = {"content-disposition": f'attachment; filename="montecristo-{identity}.json"'}
         return Response(content, media_type="application/json", headers=SAFE_HEADERS | keep)
 
     async def replay(self, request: Request) -> Response:
         """The replay of a table so far."""
-        film = self.room.table(request.path_params["identity"]).record.film()
+        record = self.room.table(request.path_params["identity"]).public_record()
+        film = await asyncio.to_thread(record.film)
         return Response(
             page([film]), media_type="text/html", headers=SAFE_HEADERS | {"content-security-policy": REPLAY_POLICY}
         )
@@ -275,7 +278,6 @@ class Connection:
         self.websocket = websocket
         self.tokens: dict[int, str] = {}
         self.stale = asyncio.Event()
-        self.stale.set()
 
     @property
     def seats(self) -> list[int]:
@@ -324,9 +326,7 @@ class Connection:
                 self.server.changed(self.identity, game=False)
                 await self.websocket.send_json({"type": "seat", "seat": seat, "token": token})
             case "resume":
-                token = _read(text, token=str)["token"]
-                self.tokens[table.seat_of(token)] = token
-                self.stale.set()
+                self._resume(_read(text, tokens=list)["tokens"])
             case "leave":
                 for seat in self.seats:
                     table.leave(seat)
@@ -353,6 +353,14 @@ class Connection:
                 await self.websocket.send_json(hint)
             case other:
                 raise Refused(f"{other!r} is nothing that can be done: sit, resume, leave, move, undo, hint, pace")
+
+    def _resume(self, tokens: list[Any]) -> None:
+        """Takes the seats that tokens hold; from now on the page is told what happens."""
+        self.stale.set()
+        for token in tokens:
+            if not isinstance(token, str):
+                raise Refused(f"tokens must be texts, but one is {token!r}")
+            self.tokens[self.table.seat_of(token)] = token
 
 
 def _read(text: str, **fields: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ function connect() {
     log = [];
     busy = false;
     notify("");
-    for (const token of tokens()) send({ do: "resume", token });
+    send({ do: "resume", tokens: tokens() });
   });
   socket.addEventListener("message", (event) => ANSWERS[JSON.parse(event.data).type](JSON.parse(event.data)));
   socket.addEventListener("close", () => {
@@ -90,7 +90,8 @@ function show() {
   board ??= new Board(byId("board"), table.places);
   for (const [name, content] of Object.entries(table.parts)) board.draw(name, content);
   const mine = table.legal.length > 0;
-  document.body.classList.toggle("my-turn", mine);
+  document.body.dataset.at = table.at;
+  document.body.dataset.turn = mine ? "mine" : table.player < 0 ? "over" : "theirs";
   byId("title").replaceChildren(...(table.player >= 0 ? [badge(table.players[table.player])] : []), table.title);
   if (mine) byId("title").prepend(element("span", { className: "chip" }, "Your turn"));
   document.title = `${mine ? "Your turn: " : ""}${table.title}`;
