@@ -10,6 +10,7 @@ opens a table and its page. Games are kept in a folder and go on when the server
 import sys
 import threading
 import webbrowser
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from montecristo_env.web.server import make_app
 
 BAD_INPUT = 2  # the exit code
 LONGEST_FRAME = 65536  # bytes that a browser may send at once; longer ones end its connection
-SECONDS_TO_SAY_GOODBYE = 2
+SECONDS_TO_SAY_GOODBYE = 1
 
 
 @dataclass
@@ -45,6 +46,19 @@ class Options:
     """Open the page."""
 
 
+def configure(room: Room, host: str, port: int, allow: Sequence[str] = ()) -> uvicorn.Config:
+    """How the server runs; `uvicorn.Server` starts it."""
+    return uvicorn.Config(
+        make_app(room, allow),
+        host,
+        port,
+        log_level="warning",
+        ws_max_size=LONGEST_FRAME,
+        timeout_graceful_shutdown=SECONDS_TO_SAY_GOODBYE,
+        server_header=False,
+    )
+
+
 def main() -> None:
     """Reads the command line and serves until Ctrl-C."""
     options = tyro.cli(Options, prog="python -m montecristo_env.table")
@@ -58,15 +72,7 @@ def main() -> None:
         sys.exit(BAD_INPUT)
     for problem in room.problems:
         print(f"table: left alone: {problem}", file=sys.stderr)
-    config = uvicorn.Config(
-        make_app(room, options.allow),
-        options.host,
-        options.port,
-        log_level="warning",
-        ws_max_size=LONGEST_FRAME,
-        timeout_graceful_shutdown=SECONDS_TO_SAY_GOODBYE,
-        server_header=False,
-    )
+    config = configure(room, options.host, options.port, options.allow)
     listening = config.bind_socket()
     address = f"http://{_reachable(options.host)}:{listening.getsockname()[1]}"
     page = f"{address}/tables/{identity}{'#sit' if HUMAN in options.players else ''}"

@@ -71,9 +71,12 @@ def draw(
     if not isinstance(target, int) or target < 1:
         raise InvalidArgument(f"target must be a whole number from 1, but is {target!r}")
     title = sentence(state, players)
-    parts = {"header": _header(state, title, target), **_parts(state, players, values, adventurers)}
+    parts = _parts(state, players, values, adventurers)
+    inside = [parts.pop(name) for name in list(parts) if name.startswith(("dungeon-", "zone-"))]
+    castle = Group((*parts.pop("castle").items, *inside))
     paper = Rect(0, 0, WIDTH, HEIGHT, PAPER)
-    return Drawing(WIDTH, HEIGHT, title, (Group((paper, *parts.values())),))
+    items = (paper, _header(state, title, target), castle, *parts.values())
+    return Drawing(WIDTH, HEIGHT, title, (Group(items),))
 
 
 def draw_parts(

@@ -172,6 +172,8 @@ function showLog() {
     return line;
   });
   byId("log").replaceChildren(...lines);
+  const fresh = table.you.length ? log.length - table.since : 0;
+  byId("news").textContent = fresh ? `${fresh} new ${fresh === 1 ? "line" : "lines"} in the story ↓` : "";
   const first = lines[Math.min(table.since, lines.length - 1)];
   byId("log").scrollTop = byId("log").scrollHeight;
   if (table.legal.length && first) reveal(byId("log"), first);
