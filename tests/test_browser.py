@@ -21,8 +21,8 @@ try:
     import uvicorn
     from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+    from montecristo_env.table import configure
     from montecristo_env.web.room import Room
-    from montecristo_env.web.server import make_app
 except ImportError as missing:
     if MUST_RUN:
         raise
@@ -59,13 +59,11 @@ class Served:
 
     def start(self) -> None:
         self.room = Room(self.folder, ["greedy", "random"], SHORT)
-        config = uvicorn.Config(
-            make_app(self.room), "127.0.0.1", self.port, log_level="warning", timeout_graceful_shutdown=1
-        )
+        config = configure(self.room, "127.0.0.1", self.port)
         self._server = uvicorn.Server(config)
         listening = config.bind_socket()
         self.port = listening.getsockname()[1]
-        self._thread = threading.Thread(target=self._server.run, args=([listening],))
+        self._thread = threading.Thread(target=self._server.run, args=([listening],), daemon=True)
         self._thread.start()
         while not self._server.started:
             time.sleep(0.01)

@@ -7,6 +7,8 @@ import json
 import re
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +18,18 @@ import numpy as np
 import pytest
 
 pytest.importorskip("starlette", reason="the extra `web` is not installed")
+import uvicorn
 from starlette.testclient import TestClient, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions
 from montecristo_env.core.constants import Decision
 from montecristo_env.render import draw
 from montecristo_env.render.targets import target
+from montecristo_env.table import LONGEST_FRAME, configure
 from montecristo_env.web.room import MOST_TABLES, Refused, Room, Table
 from montecristo_env.web.server import LONGEST_MESSAGE, make_app
 
@@ -578,6 +585,30 @@ def test_pages_may_load_nothing_from_elsewhere(client: TestClient, room: Room) -
         assert answer.headers["content-security-policy"].startswith("default-src 'none'")
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
         assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_frame_that_is_far_too_long_ends_only_its_own_connection(room: Room) -> None:
+    identity, table = opened(room, "human", "greedy")
+    config = configure(room, "127.0.0.1", 0)
+    listening, server = config.bind_socket(), uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    host = f"127.0.0.1:{listening.getsockname()[1]}"
+    address, origin = f"ws://{host}/tables/{identity}/socket", Origin(f"http://{host}")
+    try:
+        with connect(address, origin=origin) as bad, connect(address, origin=origin) as good:
+            bad.send("x" * (LONGEST_FRAME + 1))
+            with pytest.raises(ConnectionClosed) as closed:
+                bad.recv(20)
+            assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009
+            good.send('{"do": "resume", "tokens": []}')
+            assert json.loads(good.recv(20))["type"] == "table"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+    assert table.moves == []
 
 
 # --- By name ---------------------------------------------------------------------------------------------------------

@@ -75,8 +75,8 @@ def draw(
     inside = [parts.pop(name) for name in list(parts) if name.startswith(("dungeon-", "zone-"))]
     castle = Group((*parts.pop("castle").items, *inside))
     paper = Rect(0, 0, WIDTH, HEIGHT, PAPER)
-    items = (paper, _header(state, title, target), castle, *parts.values())
-    return Drawing(WIDTH, HEIGHT, title, (Group(items),))
+    items: list[Item] = [paper, _header(state, title, target), castle, *parts.values()]
+    return Drawing(WIDTH, HEIGHT, title, (Group(tuple(items)),))
 
 
 def draw_parts(
