@@ -60,6 +60,7 @@ const ANSWERS = {
     hint = answer.at === table.at ? answer : null;
     byId("hint").disabled = false;
     showHint();
+    scrollLog();
     markTargets();
   },
   error({ message }) {
@@ -104,6 +105,7 @@ function show() {
   showChoices();
   showLog();
   showHint();
+  scrollLog();
   markTargets();
   if (table.problem) notify(table.problem);
   if (within && !document.contains(document.activeElement.closest(".board, .choices, .answers"))) {
@@ -174,9 +176,13 @@ function showLog() {
   byId("log").replaceChildren(...lines);
   const fresh = table.you.length ? log.length - table.since : 0;
   byId("news").textContent = fresh ? `${fresh} new ${fresh === 1 ? "line" : "lines"} in the story ↓` : "";
-  const first = lines[Math.min(table.since, lines.length - 1)];
-  byId("log").scrollTop = byId("log").scrollHeight;
-  if (table.legal.length && first) reveal(byId("log"), first);
+}
+
+/** What is new stands at the top of the story, or all of it can be seen. */
+function scrollLog() {
+  const lines = byId("log").children;
+  const first = table.you.length ? lines[table.since] : undefined;
+  byId("log").scrollTop = first ? first.offsetTop - byId("log").offsetTop - 4 : byId("log").scrollHeight;
 }
 
 function showHint() {
