@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -162,7 +164,7 @@ def test_undo_takes_back_the_persons_last_decision(room: Room) -> None:
     _, table = opened(room, "human", "greedy")
     assert not table.view([0])["can_undo"]
     while [player for player, _ in table.moves].count(0) < 5 or table.turn != 0:
-        table.let_bot_move(table.let_bot_think()) if table.turn else play_on(table, 1)
+        table.let_bot_move(table.ask_bot()()) if table.turn else play_on(table, 1)
     before = table.moves
     assert table.view([0])["can_undo"]
     table.undo([0])
@@ -186,7 +188,7 @@ def test_undo_is_for_those_who_play_against_bots_alone(room: Room) -> None:
 def test_a_hint_says_what_an_agent_would_do_and_how_sure_it_is(client: TestClient, room: Room) -> None:
     identity, table = opened(room, "human", "greedy")
     while table.turn != 0:
-        table.let_bot_move(table.let_bot_think())
+        table.let_bot_move(table.ask_bot()())
     with connected(client, identity) as socket:
         before = table.games.states.tobytes()
         hint = asked(socket, {"do": "hint", "agent": "greedy"}, "hint")
@@ -629,8 +631,11 @@ def test_all_installed_agents_that_need_no_settings_are_offered(tmp_path: Path) 
     ("arguments", "reason"),
     [
         (["--players", "human", "nobody"], "no agent is called 'nobody'"),
+        (["--players", "human", "ppo:nonsense"], "ppo"),
         (["--players", "human"], "2 to 4 players, not 1"),
         (["--agents", "policy"], "policy needs the path"),
+        (["--port", "70000"], "port must be from 0 to 65535, but is 70000"),
+        (["--seed", "-1"], "seed"),
     ],
 )
 def test_the_command_line_refuses_what_it_cannot_do(tmp_path: Path, arguments: list[str], reason: str) -> None:
@@ -638,6 +643,35 @@ def test_the_command_line_refuses_what_it_cannot_do(tmp_path: Path, arguments: l
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2 and reason in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_killed_server_goes_on_with_all_games(tmp_path: Path) -> None:
+    first, address = started(tmp_path, "--players", "random", "greedy")
+    page = urllib.request.urlopen(address, timeout=20)
+    assert page.status == 200 and page.url.startswith("http://127.0.0.1:")
+    first.kill()
+    first.wait(20)
+    second, address = started(tmp_path, "--players")
+    try:
+        listed = json.load(urllib.request.urlopen(f"{address}tables", timeout=20))
+        assert [table["players"] for table in listed["tables"]] == [["random", "greedy"]]
+        second.send_signal(signal.SIGINT)
+        _, errors = second.communicate(timeout=20)
+        assert "Traceback" not in errors
+    finally:
+        second.kill()
+        second.wait(20)
+
+
+def started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], str]:
+    """A server, and the address of the page that it opens."""
+    command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--port", "0", "--folder", str(folder)]
+    pipe = subprocess.PIPE
+    server = subprocess.Popen([*command, *arguments], stdout=pipe, stderr=pipe, text=True)
+    assert server.stdout is not None
+    address = re.search(r"http://\S+", server.stdout.readline())
+    assert address is not None
+    return server, address[0]
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:

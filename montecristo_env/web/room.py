@@ -4,7 +4,7 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -66,7 +66,7 @@ class Table:
     def _play(self, moves: Iterable[str]) -> None:
         """Starts over and makes these moves."""
         self.changes += 1
-        self.games = GameBatch(1, len(self.players), seed=np.array([self.seed], np.uint64), ruleset=self.ruleset)
+        self.games = GameBatch(1, len(self.players), seed=[self.seed], ruleset=self.ruleset)
         self.record = GameRecord.follow(self.games, players=self.players)
         for move in moves:
             self.games.step([actions.encode(actions.parse(move))])
@@ -130,21 +130,28 @@ class Table:
     def _words(self, action: actions.Action, state: dict[str, Any]) -> str:
         return describe(action, state, self.names, self.ruleset.market, self.ruleset.card_adventurers)
 
-    def hint(self, agent: Agent) -> dict[str, Any]:
-        """What an agent would do now, and how sure it is."""
+    def ask_for_hint(self, agent: Agent) -> Callable[[], dict[str, Any]]:
+        """A function that says what an agent would do now, and how sure it is.
+
+        It looks at a copy, so it may take its time in a thread while the game goes on.
+        """
         if self.turn == NONE:
             raise Refused("the game is over: there is nothing to decide")
         games, at = self.games.copy(), len(self.record.events)
-        thought, state = opinion(agent, games), games.public_state()
-        likely = sorted(thought.probabilities.items(), key=lambda item: -item[1])
-        return {
-            "type": "hint",
-            "at": at,
-            "agent": agent.name,
-            "choices": [(self._words(action, state), probability) for action, probability in likely],
-            "target": target(likely[0][0], state),
-            "value": thought.value,
-        }
+
+        def hint() -> dict[str, Any]:
+            thought, state = opinion(agent, games), games.public_state()
+            likely = sorted(thought.probabilities.items(), key=lambda item: -item[1])
+            return {
+                "type": "hint",
+                "at": at,
+                "agent": agent.name,
+                "choices": [(self._words(action, state), probability) for action, probability in likely],
+                "target": target(likely[0][0], state),
+                "value": thought.value,
+            }
+
+        return hint
 
     def public_record(self) -> GameRecord:
         """A copy of the record without the seed: who knows it, knows the order of the pile."""
@@ -165,17 +172,16 @@ class Table:
             raise Refused(f"{move!r} is not legal now: allowed are {', '.join(legal)}")
         self._step(actions.encode(legal[move]))
 
-    def let_bot_think(self) -> int:
-        """What the agent on turn wants to do. The game stays as it is and may go on meanwhile: see `changes`."""
-        agent, original = self.agents[self.turn], self.games
+    def ask_bot(self) -> Callable[[], int]:
+        """A function that gives the action of the agent on turn; like a hint, it looks at a copy."""
+        agent = self.agents[self.turn]
         assert agent is not None, "a person is on turn"
-        games = original.copy()
-        code = int(agent.act(PublicView(games), np.arange(1))[0])
-        original.states["play_key"] = games.states["play_key"]  # so that the next draws are others
-        return code
+        self.games.random_keys()  # the copy gets another random stream every time
+        games = self.games.copy()
+        return lambda: int(agent.act(PublicView(games), np.arange(1))[0])
 
     def let_bot_move(self, code: int) -> None:
-        """Makes the move that an agent wants."""
+        """Makes the move that the agent on turn has chosen."""
         self._step(code)
 
     def _step(self, code: int) -> None:

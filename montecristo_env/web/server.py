@@ -257,7 +257,7 @@ class Server:
             if not table.bot_is_due or table.changes != before:
                 continue
             try:
-                code = await asyncio.to_thread(table.let_bot_think)
+                code = await asyncio.to_thread(table.ask_bot())
                 if not table.bot_is_due or table.changes != before:
                     continue
                 table.let_bot_move(code)
@@ -344,10 +344,9 @@ class Connection:
                 self.server.changed(self.identity, game=False)
             case "hint":
                 agent = self.server.room.agent(_read(text, agent=str)["agent"])
+                ask = table.ask_for_hint(agent)
                 try:
-                    hint = await asyncio.to_thread(table.hint, agent)
-                except MonteCristoError:
-                    raise
+                    hint = await asyncio.to_thread(ask)
                 except Exception as error:  # an agent may be anybody's
                     raise Refused(f"{agent.name} could not say: {error}") from error
                 await self.websocket.send_json(hint)
