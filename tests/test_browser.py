@@ -43,6 +43,7 @@ PATIENCE = 30_000  # milliseconds: machines can be busy
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     assert CHROMIUM is not None, "there is no browser: apt-get install chromium"
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
@@ -131,8 +132,7 @@ def click_on_the_board(page: Page, which: int) -> None:
     places = page.locator(".board .legal, #answers .choice")
     place = places.nth(which % places.count())
     several = ", or " in (place.get_attribute("aria-label") or "")
-    # A dungeon is clicked beside what stands in it.
-    place.click(position={"x": 8, "y": 8} if not several and place.get_attribute("data-target") else None)
+    place.click()
     if several:  # a marble or a marker that can be moved by one or by two
         page.locator("#answers .choice").nth(which % 2).click()
     wait_for_change(page, at)

@@ -19,7 +19,7 @@ from montecristo_env.core import actions, batch
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
 from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
-from montecristo_env.games import SEED_BITS, GameBatch
+from montecristo_env.games import GameBatch, seed_of_game
 from montecristo_env.record import GameRecord
 from montecristo_env.render.svg import fragment
 from montecristo_env.render.targets import target
@@ -303,13 +303,13 @@ class Room:
         return self.tables[identity]
 
     def open_table(self, players: Sequence[str], seed: int | None = None) -> str:
-        """A new table; returns its name, which says nothing about the deal."""
+        """A new table; returns its name, which says nothing about the deal. Same seed, same deal."""
         if not MIN_PLAYERS <= len(players) <= MAX_PLAYERS:
             raise Refused(f"a table has {MIN_PLAYERS} to {MAX_PLAYERS} players, not {len(players)}")
         if len(self.tables) >= MOST_TABLES:
             raise Refused(f"there are {MOST_TABLES} tables already: remove files from the server's folder")
-        seed = secrets.randbits(SEED_BITS) if seed is None else seed
-        table = Table(players, [None if name == HUMAN else self.agent(name) for name in players], seed, self.ruleset)
+        agents = [None if name == HUMAN else self.agent(name) for name in players]
+        table = Table(players, agents, int(seed_of_game(seed)), self.ruleset)
         identity = secrets.token_urlsafe(8)
         self.save_game(identity, table)
         self.save_seats(identity, table)
