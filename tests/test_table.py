@@ -79,6 +79,17 @@ def awaited(socket: WebSocketTestSession, kind: str) -> dict[str, Any]:
     return dict(answer)
 
 
+def refused(socket: WebSocketTestSession, message: Any) -> str:
+    """The reason why a message is refused; empty if it is not."""
+    socket.send_text(message if isinstance(message, str) else json.dumps(message))
+    socket.send_json({"do": "the next thing"})
+    reason = awaited(socket, "error")["message"]
+    if "the next thing" in reason:
+        return ""
+    assert "the next thing" in awaited(socket, "error")["message"]
+    return str(reason)
+
+
 def play_on(table: Table, decisions: int, seed: int = 0) -> None:
     """Random moves of whoever is on turn."""
     rng = np.random.default_rng(seed)
@@ -100,7 +111,7 @@ def test_every_action_has_a_place_on_the_board_or_declines_something() -> None:
             for game in range(0, len(games), 3):
                 state, legal = games.public_state(game), games.legal_actions(game)
                 fresh = [action for action in legal if str(action) not in met]
-                places = {group.target for group in draw(state).groups()} if fresh else set()
+                places = {group.target for group in draw(state).groups()} - {""} if fresh else set()
                 for action in fresh:
                     place = target(action, state)
                     assert place in places if str(action) not in declining else place == "", str(action)
@@ -176,8 +187,8 @@ def test_undo_takes_back_the_persons_last_decision(room: Room) -> None:
 def test_undo_is_for_those_who_play_against_bots_alone(room: Room) -> None:
     for players, seats in ((("human", "human", "greedy"), [0]), (("human", "greedy"), []), (("greedy", "random"), [])):
         _, table = opened(room, *players)
-        while not table.moves or table.turn == table.moves[-1][0]:
-            table._step(actions.encode(table.games.legal_actions(0)[0]))
+        play_on(table, 40)
+        assert {player for player, _ in table.moves} == set(range(len(players)))
         before = list(table.record.events)
         assert not table.view(seats)["can_undo"]
         with pytest.raises(Refused, match="against bots alone"):
@@ -210,7 +221,7 @@ def test_an_agent_that_fails_is_named_and_the_server_goes_on(client: TestClient,
     table.agents = [Broken(), Broken()]
     room._made["broken"] = Broken()
     with connected(client, identity) as socket:
-        assert "no idea" in asked(socket, {"do": "hint", "agent": "broken"}, "error")["message"]
+        assert "no idea" in refused(socket, {"do": "hint", "agent": "broken"})
         view = asked(socket, {"do": "pace", "seconds": 0.2}, "table")
         while not view["problem"]:
             view = awaited(socket, "table")
@@ -226,9 +237,9 @@ def test_a_seat_is_held_by_its_token_until_it_is_left(client: TestClient, room: 
     with connected(client, identity) as socket, connected(client, identity) as other:
         token = asked(socket, {"do": "sit", "seat": 0}, "seat")["token"]
         assert len(token) >= 32
-        assert "taken" in asked(other, {"do": "sit", "seat": 0}, "error")["message"]
+        assert "taken" in refused(other, {"do": "sit", "seat": 0})
         for wrong in ("", token[:-1], token + "A", "\ud800", table.holders[0]):
-            assert "holds no seat" in asked(other, {"do": "resume", "tokens": [wrong]}, "error")["message"]
+            assert "holds no seat" in refused(other, {"do": "resume", "tokens": [wrong]})
     with connected(client, identity, token) as socket:
         assert awaited(socket, "table")["you"] == [0]
         with connected(client, identity, token) as other:  # the same person in another window
@@ -236,7 +247,7 @@ def test_a_seat_is_held_by_its_token_until_it_is_left(client: TestClient, room: 
             other.send_json({"do": "leave"})
             while awaited(socket, "table")["you"]:
                 pass
-        assert "holds no seat" in asked(socket, {"do": "resume", "tokens": [token]}, "error")["message"]
+        assert "holds no seat" in refused(socket, {"do": "resume", "tokens": [token]})
     assert table.holders == [None, None]
 
 
@@ -427,8 +438,8 @@ def test_a_bad_message_gets_a_reason_and_changes_nothing(
     identity, table = opened(room, "human", "greedy", seed=5)
     before = (table.games.states.tobytes(), list(table.holders), table.pace, files(room))
     with connected(client, identity) as socket:
-        assert reason in asked(socket, message, "error")["message"]
-        assert reason in asked(socket, message, "error")["message"], "the connection lives on"
+        assert reason in refused(socket, message)
+        assert reason in refused(socket, message), "the connection lives on"
     assert (table.games.states.tobytes(), list(table.holders), table.pace, files(room)) == before
 
 
@@ -451,16 +462,16 @@ def test_moves_that_are_illegal_late_or_not_ones_own_are_refused(client: TestCli
         at, legal = len(table.record.events), [str(action) for action in table.games.legal_actions(0)]
         before = table.games.states.tobytes(), files(room)
         for action in ("return chest", "", "deal Z9", "ENTER A", "../../etc/passwd"):
-            answer = asked(socket, {"do": "move", "action": action, "at": at}, "error")["message"]
+            answer = refused(socket, {"do": "move", "action": action, "at": at})
             assert "is not legal now: allowed are" in answer and legal[0] in answer
         late = {"do": "move", "action": legal[0], "at": at - 1}
-        assert "has gone on" in asked(socket, late, "error")["message"]
-        assert "must decide" in asked(other, late | {"at": at}, "error")["message"]
-        assert "pace must be one of" in asked(socket, {"do": "pace", "seconds": 0.3}, "error")["message"]
+        assert "has gone on" in refused(socket, late)
+        assert "must decide" in refused(other, late | {"at": at})
+        assert "pace must be one of" in refused(socket, {"do": "pace", "seconds": 0.3})
         assert (table.games.states.tobytes(), files(room)) == before
         twice = json.dumps({"do": "move", "action": legal[0], "at": at})
         socket.send_text(twice)
-        assert "gone on" in asked(socket, twice, "error")["message"] or table.turn < 0
+        assert "gone on" in refused(socket, twice) or table.turn < 0
     assert len(table.moves) == 1
 
 
@@ -470,8 +481,8 @@ def test_a_game_that_is_over_takes_no_moves_and_gives_no_hints(client: TestClien
     assert table.games.states["decision"][0] == Decision.OVER
     with connected(client, identity) as socket:
         move = {"do": "move", "action": "enter A", "at": len(table.record.events)}
-        assert "over" in asked(socket, move, "error")["message"]
-        assert "over" in asked(socket, {"do": "hint", "agent": "greedy"}, "error")["message"]
+        assert "over" in refused(socket, move)
+        assert "over" in refused(socket, {"do": "hint", "agent": "greedy"})
 
 
 @pytest.mark.parametrize(
@@ -631,7 +642,6 @@ def test_all_installed_agents_that_need_no_settings_are_offered(tmp_path: Path) 
     ("arguments", "reason"),
     [
         (["--players", "human", "nobody"], "no agent is called 'nobody'"),
-        (["--players", "human", "ppo:nonsense"], "ppo"),
         (["--players", "human"], "2 to 4 players, not 1"),
         (["--agents", "policy"], "policy needs the path"),
         (["--port", "70000"], "port must be from 0 to 65535, but is 70000"),
