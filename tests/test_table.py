@@ -175,7 +175,7 @@ def test_undo_takes_back_the_persons_last_decision(room: Room) -> None:
     _, table = opened(room, "human", "greedy")
     assert not table.view([0])["can_undo"]
     while [player for player, _ in table.moves].count(0) < 5 or table.turn != 0:
-        table.let_bot_move(table.ask_bot()()) if table.turn else play_on(table, 1)
+        table.step(table.ask_bot()()) if table.turn else play_on(table, 1)
     before = table.moves
     assert table.view([0])["can_undo"]
     table.undo([0])
@@ -199,7 +199,7 @@ def test_undo_is_for_those_who_play_against_bots_alone(room: Room) -> None:
 def test_a_hint_says_what_an_agent_would_do_and_how_sure_it_is(client: TestClient, room: Room) -> None:
     identity, table = opened(room, "human", "greedy")
     while table.turn != 0:
-        table.let_bot_move(table.ask_bot()())
+        table.step(table.ask_bot()())
     with connected(client, identity) as socket:
         before = table.games.states.tobytes()
         hint = asked(socket, {"do": "hint", "agent": "greedy"}, "hint")
@@ -324,6 +324,26 @@ def test_only_what_changed_is_sent_and_it_adds_up(client: TestClient, room: Room
     assert parts == whole["parts"]
     assert log == whole["log"]
     assert np.mean(sent) < len(parts) / 2
+
+
+def test_a_full_disk_is_told_and_the_game_goes_on(client: TestClient, room: Room, monkeypatch: Any) -> None:
+    identity, table = opened(room, "human", "human")
+    tokens = [table.sit(0), table.sit(1)]
+    before = files(room)
+
+    def fail(*args: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("montecristo_env.record.write_whole", fail)
+    with connected(client, identity, *tokens) as socket:
+        view = awaited(socket, "table")
+        for _ in range(2):
+            move = {"do": "move", "action": view["legal"][0]["action"], "at": view["at"]}
+            view = asked(socket, move, "table")
+            assert "could not be saved: no space left" in view["problem"]
+    answer = client.post("/tables", json={"players": ["human", "greedy"]}, headers=OURS)
+    assert answer.status_code == 500 and "no space left" in answer.json()["error"]
+    assert len(table.moves) == 2 and list(room.tables) == [identity] and files(room) == before
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ class Table:
         legal = {str(action): action for action in self.games.legal_actions(0)}
         if move not in legal:
             raise Refused(f"{move!r} is not legal now: allowed are {', '.join(legal)}")
-        self._step(actions.encode(legal[move]))
+        self.step(actions.encode(legal[move]))
 
     def ask_bot(self) -> Callable[[], int]:
         """A function that gives the action of the agent on turn; like a hint, it looks at a copy."""
@@ -180,11 +180,8 @@ class Table:
         games = self.games.copy()
         return lambda: int(agent.act(PublicView(games), np.arange(1))[0])
 
-    def let_bot_move(self, code: int) -> None:
-        """Makes the move that the agent on turn has chosen."""
-        self._step(code)
-
-    def _step(self, code: int) -> None:
+    def step(self, code: int) -> None:
+        """Makes a legal action of whoever is on turn, and tells the story of it."""
         self.changes += 1
         state, at = self.games[0], len(self.record.events)
         moments = [(at - 1, state.public_state())]

@@ -209,6 +209,8 @@ class Server:
             identity = self.room.open_table(players)
         except MonteCristoError as error:
             return _error(str(error), 400)
+        except OSError as error:
+            return _error(f"the table could not be saved: {error}", 500)
         self.wake(identity)
         return JSONResponse({"id": identity}, 201, headers=SAFE_HEADERS)
 
@@ -235,7 +237,10 @@ class Server:
     def changed(self, identity: str, game: bool = True) -> None:
         """Keeps what has changed at a table, tells everybody, and lets bots go on."""
         table = self.room.table(identity)
-        (self.room.save_game if game else self.room.save_seats)(identity, table)
+        try:
+            (self.room.save_game if game else self.room.save_seats)(identity, table)
+        except OSError as error:
+            table.problem = f"the table could not be saved: {error}"
         self._tell_everybody(identity)
         self.wake(identity)
 
@@ -260,7 +265,7 @@ class Server:
                 code = await asyncio.to_thread(table.ask_bot())
                 if not table.bot_is_due or table.changes != before:
                     continue
-                table.let_bot_move(code)
+                table.step(code)
             except Exception as error:  # an agent may be anybody's: the server outlives it
                 table.problem = f"{table.names[table.turn]} could not move: {error}"
                 self._tell_everybody(identity)
