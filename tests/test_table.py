@@ -676,32 +676,30 @@ def test_the_command_line_refuses_what_it_cannot_do(tmp_path: Path, arguments: l
 
 
 def test_a_killed_server_goes_on_with_all_games(tmp_path: Path) -> None:
-    first, address = started(tmp_path, "--players", "random", "greedy")
-    page = urllib.request.urlopen(address, timeout=20)
-    assert page.status == 200 and page.url.startswith("http://127.0.0.1:")
-    first.kill()
-    first.wait(20)
-    second, address = started(tmp_path, "--players")
-    try:
+    with started(tmp_path, "--players", "random", "greedy") as (_, address):
+        page = urllib.request.urlopen(address, timeout=20)
+        assert page.status == 200 and page.url.startswith("http://127.0.0.1:")
+    with started(tmp_path, "--players") as (server, address):
         listed = json.load(urllib.request.urlopen(f"{address}tables", timeout=20))
         assert [table["players"] for table in listed["tables"]] == [["random", "greedy"]]
-        second.send_signal(signal.SIGINT)
-        _, errors = second.communicate(timeout=20)
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=20)
         assert "Traceback" not in errors
-    finally:
-        second.kill()
-        second.wait(20)
 
 
-def started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], str]:
-    """A server, and the address of the page that it opens."""
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server, which is killed in the end, and the address of the page that it opens."""
     command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--port", "0", "--folder", str(folder)]
     pipe = subprocess.PIPE
-    server = subprocess.Popen([*command, *arguments], stdout=pipe, stderr=pipe, text=True)
-    assert server.stdout is not None
-    address = re.search(r"http://\S+", server.stdout.readline())
-    assert address is not None
-    return server, address[0]
+    with subprocess.Popen([*command, *arguments], stdout=pipe, stderr=pipe, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = re.search(r"http://\S+", server.stdout.readline())
+            assert address is not None
+            yield server, address[0]
+        finally:
+            server.kill()
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
