@@ -1,7 +1,7 @@
 """Who plays: the protocol of agents, what they may look at, and how they are found by name."""
 
 from importlib.metadata import entry_points
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,54 @@ class Agent(Protocol):
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action for the current player of each of these rows."""
+
+
+class Evaluation(NamedTuple):
+    """What an agent thinks of some positions: how likely it is to choose each action, and what it expects to win."""
+
+    probabilities: NDArray[np.float64]
+    """(K, actions.COUNT); the legal actions of a row sum to 1, the others are 0."""
+    values: NDArray[np.float64]
+    """(K,), the reward that the decider of each row may expect."""
+
+
+@runtime_checkable
+class Evaluator(Agent, Protocol):
+    """An agent that can say what it thinks, not only what it does."""
+
+    def evaluate(self, games: PublicView, rows: NDArray[np.int64]) -> Evaluation:
+        """What it thinks of the legal actions of each of these rows."""
+
+
+class Opinion(NamedTuple):
+    """What an agent thinks of one position: legal actions with their probabilities, and what it expects to win."""
+
+    probabilities: dict[actions.Action, float]
+    value: float | None
+
+
+TRIES = 5
+
+
+def opinion(agent: Agent, games: GameBatch, game: int = 0) -> Opinion:
+    """What an agent would do in a game, and how sure it is; the game does not change.
+
+    An `Evaluator` is asked what it thinks. Any other is asked several times what it does, and how often it gives an
+    answer is how sure it is.
+    """
+    clone, only = games[game], np.arange(1)
+    view = PublicView(clone)
+    legal = clone.legal_actions(0)
+    if isinstance(agent, Evaluator):
+        evaluation = agent.evaluate(view, only)
+        value: float | None = float(evaluation.values[0])
+        likely = evaluation.probabilities[0]
+    else:
+        value = None
+        likely = np.zeros(actions.COUNT)
+        for _ in range(TRIES):
+            likely[agent.act(view, only)[0]] += 1 / TRIES
+    return Opinion({action: float(likely[actions.encode(action)]) for action in legal}, value)
 
 
 def make_agent(agent: str | Agent) -> Agent:

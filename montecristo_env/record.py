@@ -7,15 +7,18 @@ those.)
 """
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_env.agent import Agent, make_agent, opinion
 from montecristo_env.core import actions, batch
 from montecristo_env.core.constants import (
     COLOURS,
@@ -35,13 +38,19 @@ from montecristo_env.files import write_whole
 from montecristo_env.games import GameBatch
 from montecristo_env.public import card, cards, token
 from montecristo_env.ruleset import Ruleset
+from montecristo_env.web.film import film, page
 
 FORMAT = "montecristo-record"
 VERSION = 1
+DIGITS = 4  # of probabilities and values
+ROUNDING = 0.01  # what probabilities may be above 1 in all, being rounded
 
 Event = dict[str, Any]
 """One of `{"player": 0, "move": "enter A"}` (with `"forced": True` where there was no choice), `{"draw": ["R2", …]}`,
-`{"shuffle": True}`, `{"wild": player}`, `{"tokens": ["R3", …]}`, `{"refill": True}`."""
+`{"shuffle": True}`, `{"wild": player}`, `{"tokens": ["R3", …]}`, `{"refill": True}`.
+
+A move that was not forced may tell what an agent thought of it: `"probabilities": {"enter A": 0.7, …}`, for some or all
+of the legal actions, and `"value": 0.2`, the reward the player may expect. `GameRecord.annotate` writes both."""
 
 
 class Position(NamedTuple):
@@ -156,6 +165,34 @@ class GameRecord:
         except DamagedRecord as error:
             raise DamagedRecord(f"{path}: {error}") from None
 
+    # --- showing
+
+    def annotate(self, agent: str | Agent) -> None:
+        """Notes at every decision what an agent thinks of it, in place of what was noted before.
+
+        Args:
+            agent: an agent or its name, such as "policy:PATH"; it need not be the one that played.
+        """
+        judge = make_agent(agent)
+        positions = list(self.replay())
+        for before, after in pairwise(positions):
+            event = self.events[after.event]
+            if event.get("forced"):
+                continue
+            thought = opinion(judge, before.games)
+            event["probabilities"] = {str(a): round(p, DIGITS) for a, p in thought.probabilities.items()}
+            event.pop("value", None)
+            if thought.value is not None:
+                event["value"] = round(thought.value, DIGITS)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes the game as a page for a browser: one file that needs nothing else, not even a network."""
+        write_whole(path, page([self.film()]).encode())
+
+    def film(self) -> dict[str, Any]:
+        """The game in pictures and words, as `web.film.page` shows it; the seed is not in it."""
+        return film(self.replay(), self.events, self.players)
+
     # --- replaying
 
     def replay(self) -> Iterator[Position]:
@@ -218,6 +255,8 @@ class GameRecord:
         expected = _move_event(int(game["current_player"]), code, legal)
         if {key: event[key] for key in event if key in ("player", "move", "forced")} != expected:
             raise DamagedRecord(f"event {index}: must be {expected}, but is {event}")
+        if wrong := _wrong_annotation(event, decision, legal):
+            raise DamagedRecord(f"event {index}: {wrong}")
         return choice
 
 
@@ -256,6 +295,26 @@ class _Recorder:
 def _move_event(player: int, code: int, legal: int) -> Event:
     event: Event = {"player": player, "move": str(actions.decode(code))}
     return event | {"forced": True} if legal.bit_count() == 1 else event
+
+
+def _wrong_annotation(event: Event, decision: int, legal: int) -> str | None:
+    """What is wrong with what an agent is said to have thought of a move, if anything is."""
+    if "value" in event and not _is_number(event["value"]):
+        return f"value must be a finite number, but is {event['value']!r}"
+    if "probabilities" not in event:
+        return None
+    first = int(actions.FIRST[decision])
+    allowed = {str(actions.decode(first + choice)) for choice in range(legal.bit_length()) if legal >> choice & 1}
+    likely = event["probabilities"]
+    if not isinstance(likely, dict) or not set(likely) <= allowed:
+        return f"probabilities must be those of legal actions, but are {likely!r}"
+    if not all(_is_number(p) and 0 <= p <= 1 for p in likely.values()) or sum(likely.values()) > 1 + ROUNDING:
+        return f"probabilities must be numbers from 0 to 1 and 1 in all, but are {likely!r}"
+    return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _chance_events(before: np.void, ready: np.void, after: np.void) -> list[Event]:

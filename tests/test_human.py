@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 
 from helpers import ODD_RULES, TEXT
-from montecristo_agents.human import HumanAgent, PlayerLeft, describe
+from montecristo_agents.human import HumanAgent, PlayerLeft
 from montecristo_env import GameBatch, InvalidArgument, PublicView, Ruleset, actions, make_agent
 from montecristo_env.core.constants import Decision
+from montecristo_env.render.words import describe
 
 WIDTH = 100
+NAMES = ["Red", "Blue", "Green", "Yellow"]
 
 
 def asked(games: GameBatch, *answers: str, rows: Sequence[int] = (0,)) -> tuple[list[str], str]:
@@ -146,7 +148,9 @@ def test_every_choice_is_described_in_words_of_its_own() -> None:
         games.play_random(4)
         for row in np.flatnonzero(~games.over).tolist():
             state, legal = games.public_state(row), games.legal_actions(row)
-            words = [describe(action, state, games.ruleset.market, games.ruleset.card_adventurers) for action in legal]
+            words = [
+                describe(action, state, NAMES, games.ruleset.market, games.ruleset.card_adventurers) for action in legal
+            ]
             assert len(set(words)) == len(legal)
 
 
@@ -164,7 +168,7 @@ def test_words_say_what_a_choice_brings() -> None:
         "market E up 2": "market: Emerald up 2 spaces, value 1 to 2",
     }
     for notation, expected in words.items():
-        assert describe(actions.parse(notation), state, (3, 2, 2, 1, 1), (3, 2, 1)) == expected
+        assert describe(actions.parse(notation), state, NAMES, (3, 2, 2, 1, 1), (3, 2, 1)) == expected
 
 
 def test_the_rules_of_the_game_shown_are_its_own() -> None:

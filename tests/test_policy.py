@@ -17,7 +17,8 @@ from safetensors.numpy import save_file
 from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, D, F, Table
 from montecristo_agents import policy
 from montecristo_agents.policy import InvalidModel, Network, PolicyAgent, checksum, layout_hash
-from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView, actions, make_agent, observation
+from montecristo_env import GameBatch, GameRecord, InvalidArgument, Lane, PublicView, actions, make_agent, observation
+from montecristo_env.agent import Evaluator
 from montecristo_env.core.constants import DUNGEONS
 from shell_helpers import run_python
 
@@ -402,6 +403,30 @@ def test_draws_from_the_softmax_at_its_temperature(temperature: float) -> None:
     counts = np.bincount(drawn, minlength=actions.COUNT)[legal]
     assert counts.sum() == draws
     assert scipy.stats.chisquare(counts, draws * weights / weights.sum()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.5, 2.0])
+def test_says_how_likely_it_is_to_choose_each_legal_action_and_what_it_expects(temperature: float) -> None:
+    games, rows = positions(), np.arange(3, 90, 7)
+    agent = PolicyAgent(Network(HIDDEN, random_tensors()), temperature=temperature)
+    likely, values = agent.evaluate(PublicView(games), rows)
+    masks = games.action_mask(rows=rows)
+    logits, expected = agent.network.evaluate(games.observe(rows=rows))
+    weights = np.where(masks, np.exp(logits.astype(np.float64) / (temperature or 1)), 0)
+    np.testing.assert_allclose(likely, weights / weights.sum(axis=1, keepdims=True), rtol=1e-9)
+    np.testing.assert_array_equal(values, expected)
+    assert isinstance(agent, Evaluator)
+
+
+def test_annotates_a_record(path: Path) -> None:
+    games = GameBatch(1, 3, seed=0)
+    record = GameRecord.follow(games)
+    games.play_random(25)
+    record.annotate(f"policy:{path}")
+    told = [event for event in record.events if "probabilities" in event]
+    assert len(told) == 25
+    assert all(np.isfinite(event["value"]) and len(event["probabilities"]) > 1 for event in told)
+    record.check()
 
 
 def test_looking_ahead_finds_the_winning_move() -> None:

@@ -147,6 +147,7 @@ def test_the_demo_trains_measures_and_shows_a_game(
     assert "yours" in shown and "Win rate %" in shown and str(folder.relative_to(tmp_path)) in shown
     assert (folder / ppo.CURVE).is_file() and Network.load(folder / ppo.AGENT).hidden == TINY.hidden
     assert GameRecord.load(folder / demo.GAME).result is not None
+    assert "yours" in (folder / demo.REPLAY).read_text()
     with pytest.raises(InvalidArgument, match="give one of smoke, quick, full, not 'fast'"):
         demo.main(["fast"])
 

@@ -52,6 +52,8 @@ def test_wheel_holds_the_three_typed_packages_and_nothing_else(wheel: Path) -> N
         files = [name for name in archive.namelist() if ".dist-info/" not in name]
     assert {name.split("/")[0] for name in files} == PACKAGES
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(files)
+    pages = {path.name for path in (ROOT / "montecristo_env/web/static").iterdir()}
+    assert {f"montecristo_env/web/static/{name}" for name in pages} <= set(files)
     assert not [name for name in files if "tests/" in name or "test_" in name]
 
 

@@ -1,18 +1,18 @@
 """A person at the terminal."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env import actions, render
 from montecristo_env.agent import PublicView
-from montecristo_env.core.actions import DUNGEON_LETTERS, WILD, Action, Card
+from montecristo_env.core.actions import Action
 from montecristo_env.core.constants import COLOURS
 from montecristo_env.render.ansi import WIDTH
-from montecristo_env.render.words import KIND_NAMES, LANE_NAMES, ZONE_EFFECTS, ZONE_NAMES, long_name
+from montecristo_env.render.words import describe
 
 QUIT = ("quit", "exit", "q")
 HELP = ("?", "help")
@@ -52,7 +52,9 @@ class HumanAgent:
         values, adventurers = games["market_values"][game].tolist(), games["card_adventurers"][game].tolist()
         colour = self._screen.isatty()
         self._show(render.ansi(state, market_values=values, card_adventurers=adventurers, colour=colour))
-        self._show("\n" + "\n".join(_columns([describe(action, state, values, adventurers) for action in legal])))
+        names = [colour.capitalize() for colour in COLOURS]
+        described = [describe(action, state, names, values, adventurers) for action in legal]
+        self._show("\n" + "\n".join(_columns(described)))
         question = f"{COLOURS[state['current_player']].capitalize()}, your choice (1 to {len(legal)}, ? for help): "
         choices = {str(action).lower(): action for action in legal}
         choices |= {str(number): action for number, action in enumerate(legal, start=1)}
@@ -80,60 +82,6 @@ class HumanAgent:
 
     def _show(self, text: str) -> None:
         self._screen.write(f"{text}\n")
-
-
-def describe(action: Action, state: Mapping[str, Any], values: Sequence[int], adventurers: Sequence[int]) -> str:
-    """An action in words.
-
-    Args:
-        action: a legal one.
-        state: what `GameBatch.public_state` gives.
-        values: of the five market spaces, best first.
-        adventurers: on a card with 1, 2 and 3 bags.
-    """
-    match action:
-        case actions.Deal(card):
-            to = state["recipient"]
-            whom = "keep" if to == state["current_player"] else f"give {COLOURS[to].capitalize()}"
-            return f"{whom} {_card(card)}, {_count(adventurers[card.bags - 1], 'adventurer')}"
-        case actions.Discard(card):
-            return f"discard {_card(card)}"
-        case actions.Enter(dungeon):
-            return f"enter dungeon {DUNGEON_LETTERS[dungeon]}"
-        case actions.Visit(zone):
-            return f"visit {ZONE_NAMES[zone]}: {ZONE_EFFECTS[zone]}"
-        case actions.StopPlacing():
-            return "place no more adventurers"
-        case actions.Reinforce(dungeon):
-            return f"send a reinforcement to dungeon {DUNGEON_LETTERS[dungeon]}"
-        case actions.StopReinforcing():
-            return "send no more reinforcements"
-        case actions.PutToken(dungeon):
-            return f"put {long_name(state['drawn_tokens'][0])} into dungeon {DUNGEON_LETTERS[dungeon]}"
-        case actions.Take(token):
-            points = token.value * values[state["market"].index(token.kind)]
-            return f"take {long_name(token)}, worth {_count(points, 'point')}"
-        case actions.StopTaking():
-            return "take nothing more here"
-        case actions.Pay(card):
-            return f"pay with {_card(card)}"
-        case actions.MoveMarble(lane, position, by):
-            return f"{LANE_NAMES[lane]}: marble from place {position + 1} down to {position - by + 1}"
-        case actions.MoveMarker(kind, by):
-            space = state["market"].index(kind)
-            return f"market: {KIND_NAMES[kind]} up {_count(by, 'space')}, value {values[space]} to {values[space - by]}"
-        case actions.KeepOrder():
-            return "rearrange nothing"
-        case actions.ReturnMarble(lane):
-            return f"put the used marble on top of {LANE_NAMES[lane]}"
-
-
-def _card(card: Card) -> str:
-    return "a wild bag" if card == WILD else f"{card}: {_count(card.bags, 'bag')} of {KIND_NAMES[card.kind].lower()}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _columns(texts: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from safetensors.numpy import save as safetensors_bytes
 
 from montecristo_agents import advice
 from montecristo_env import GameBatch, actions, observation
-from montecristo_env.agent import PublicView
+from montecristo_env.agent import Evaluation, PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.chance import stream
 from montecristo_env.errors import InvalidArgument, MonteCristoError
@@ -218,19 +218,33 @@ class PolicyAgent:
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
-        masks = np.empty((rows.size, actions.COUNT), np.int8)
-        logits, _ = self.network.evaluate(self.network.look(games, rows, masks))
-        scores = logits.astype(np.float64)
-        if self.lookahead:
-            for begin in range(0, rows.size, ROWS_AT_ONCE):
-                part = slice(begin, begin + ROWS_AT_ONCE)
-                scores[part] += VALUE_WEIGHT * self._values_ahead(games, rows[part], masks[part])
+        scores, masks, _ = self._scores(games, rows)
         if self.temperature:
             noise = np.empty(scores.shape)
             draw_noise(games.random_keys(rows), noise, 0, rows.size)
             scores += self.temperature * noise
         best: NDArray[np.int64] = np.where(masks, scores, -np.inf).argmax(axis=1)
         return best
+
+    def evaluate(self, games: PublicView, rows: NDArray[np.int64]) -> Evaluation:
+        """What it thinks of every legal action, at its temperature or, if that is 0, as the network says."""
+        scores, masks, values = self._scores(games, rows)
+        scores = np.where(masks, scores / (self.temperature or 1.0), -np.inf)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return Evaluation(weights / weights.sum(axis=1, keepdims=True), values.astype(np.float64))
+
+    def _scores(
+        self, games: PublicView, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.float32]]:
+        """How good the actions are, which ones are legal, and what the position is worth."""
+        masks = np.empty((rows.size, actions.COUNT), np.int8)
+        logits, values = self.network.evaluate(self.network.look(games, rows, masks))
+        scores = logits.astype(np.float64)
+        if self.lookahead:
+            for begin in range(0, rows.size, ROWS_AT_ONCE):
+                part = slice(begin, begin + ROWS_AT_ONCE)
+                scores[part] += VALUE_WEIGHT * self._values_ahead(games, rows[part], masks[part])
+        return scores, masks, values
 
     def _values_ahead(self, games: PublicView, rows: NDArray[np.int64], masks: NDArray[np.int8]) -> NDArray[np.float64]:
         """The mean value of every legal action for the player on turn, 0 for others, (K, actions.COUNT)."""

@@ -71,15 +71,49 @@ def draw(
     if not isinstance(target, int) or target < 1:
         raise InvalidArgument(f"target must be a whole number from 1, but is {target!r}")
     title = sentence(state, players)
+    parts = _parts(state, players, values, adventurers)
+    inside = [parts.pop(name) for name in list(parts) if name.startswith(("dungeon-", "zone-"))]
+    castle = Group((*parts.pop("castle").items, *inside))
+    paper = Rect(0, 0, WIDTH, HEIGHT, PAPER)
+    items: list[Item] = [paper, _header(state, title, target), castle, *parts.values()]
+    return Drawing(WIDTH, HEIGHT, title, (Group(tuple(items)),))
+
+
+def draw_parts(
+    state: Mapping[str, Any],
+    *,
+    names: Sequence[str] | None = None,
+    market_values: Sequence[int] = MARKET_VALUES,
+    card_adventurers: Sequence[int] = CARD_ADVENTURERS,
+) -> dict[str, Group]:
+    """The board without its header, in parts that a page can move about: a narrow screen has no room for it whole.
+
+    The arguments are those of `draw`. A part's `box` is its place on the board; "castle" lies behind others.
+    """
+    check_state(state)
+    players = check_names(names, len(state["scores"]))
+    return _parts(state, players, *check_settings(market_values, card_adventurers))
+
+
+def _parts(
+    state: Mapping[str, Any], players: Sequence[str], values: Sequence[int], adventurers: Sequence[int]
+) -> dict[str, Group]:
     n = len(players)
     width = (_PLAYERS.width - (n - 1) * GAP) / n
-    panels = [
-        player_panel(state, seat, name, _PLAYERS._replace(x=_PLAYERS.x + seat * (width + GAP), width=width))
-        for seat, name in enumerate(players)
-    ]
-    parts = (_header(state, title, target), _castle(state), _slide(state), _market(state, values))
-    paper = Rect(0, 0, WIDTH, HEIGHT, PAPER)
-    return Drawing(WIDTH, HEIGHT, title, (Group((paper, *parts, _table(state, adventurers), *panels)),))
+    return {
+        "castle": _walls(),
+        **{f"dungeon-{DUNGEON_LETTERS[dungeon]}": _dungeon(state, dungeon) for dungeon in range(DUNGEONS)},
+        **{f"zone-{zone.name.lower()}": _zone(state, zone) for zone in Zone},
+        "slide": _slide(state),
+        "market": _market(state, values),
+        "table": _table(state, adventurers),
+        **{
+            f"player-{seat}": player_panel(
+                state, seat, name, _PLAYERS._replace(x=_PLAYERS.x + seat * (width + GAP), width=width)
+            )
+            for seat, name in enumerate(players)
+        },
+    }
 
 
 def _header(state: Mapping[str, Any], title: str, target: int) -> Group:
@@ -101,24 +135,16 @@ def _header(state: Mapping[str, Any], title: str, target: int) -> Group:
 # --- The castle: dungeons and bonus zones
 
 
-def _castle(state: Mapping[str, Any]) -> Group:
-    items: list[Item] = [_CASTLE]
+def _walls() -> Group:
     notch = _CASTLE.width / 25
-    items += (Rect(_CASTLE.x + i * notch, _CASTLE.y, notch, 9, PAPER) for i in range(1, 25, 2))
-    columns, width, height = 3, 262, 158
-    for dungeon in range(DUNGEONS):
-        row, column = divmod(dungeon, columns)
-        place = Rect(_CASTLE.x + 12 + column * 273, _CASTLE.y + 18 + row * 166, width, height)
-        items.append(_dungeon(state, dungeon, place))
-    for zone in Zone:
-        items.append(_zone(state, zone, Rect(_CASTLE.x + 12 + zone * 204.5, _CASTLE.y + 350, 194.5, 74)))
-    return Group(tuple(items))
+    return Group((_CASTLE, *(Rect(_CASTLE.x + i * notch, _CASTLE.y, notch, 9, PAPER) for i in range(1, 25, 2))))
 
 
-def _dungeon(state: Mapping[str, Any], dungeon: int, place: Rect) -> Group:
+def _dungeon(state: Mapping[str, Any], dungeon: int) -> Group:
     letter = DUNGEON_LETTERS[dungeon]
     here = state["gather_dungeon"] == dungeon
-    x, y, width, height = place[:4]
+    row, column = divmod(dungeon, 3)
+    x, y, width, height = _CASTLE.x + 12 + column * 273, _CASTLE.y + 18 + row * 166, 262, 158
     done = dungeon in state["chest_dungeons"]  # this chest has put a token here (§6.1)
     fill = GLOW if here else DONE if done else CELL
     frame = Rect(x, y, width, height, fill, INK if here else EDGE, 2 if here else 1, 10)
@@ -162,8 +188,8 @@ def _pitch(tall: float) -> float:
     return tall * PAWN_SHAPE + 2
 
 
-def _zone(state: Mapping[str, Any], zone: Zone, place: Rect) -> Group:
-    x, y, width, height = place[:4]
+def _zone(state: Mapping[str, Any], zone: Zone) -> Group:
+    x, y, width, height = _CASTLE.x + 12 + zone * 204.5, _CASTLE.y + 350, 194.5, 74
     frame = Rect(x, y, width, height, CELL, EDGE, 1, 10)
     items: list[Item] = [frame, Text(x + 12, y + 16, ZONE_NAMES[zone], 15, INK)]
     items.append(Text(x + 12, y + 33, ZONE_EFFECTS[zone], 11, MUTED))

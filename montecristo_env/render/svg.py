@@ -23,6 +23,13 @@ def svg(drawing: Drawing) -> str:
     return "\n".join(parts)
 
 
+def fragment(group: Group) -> list[str]:
+    """A part of a drawing, as lines that belong inside an `<svg>`."""
+    parts: list[str] = []
+    _write([group], parts)
+    return parts
+
+
 def _write(items: Sequence[Item], parts: list[str]) -> None:
     for item in items:
         if isinstance(item, Group):

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from montecristo_env.core.actions import DUNGEON_LETTERS, KIND_LETTERS
+from montecristo_env.core import actions
+from montecristo_env.core.actions import DUNGEON_LETTERS, KIND_LETTERS, WILD, Action, Card
 from montecristo_env.core.constants import Decision, Kind
 
 MARKET_VALUES = (3, 2, 2, 1, 1)  # §1.8
@@ -92,3 +93,62 @@ def _outcome(state: Mapping[str, Any], names: Sequence[str]) -> str:
     if len(winners) == 1:
         return f"{winners[0]} wins with {points}"
     return f"{', '.join(winners[:-1])} and {winners[-1]} share the win with {points}"
+
+
+def describe(
+    action: Action, state: Mapping[str, Any], names: Sequence[str], values: Sequence[int], adventurers: Sequence[int]
+) -> str:
+    """An action in words.
+
+    Args:
+        action: a legal one.
+        state: what `GameBatch.public_state` gives.
+        names: of the players, by seat.
+        values: of the five market spaces, best first.
+        adventurers: on a card with 1, 2 and 3 bags.
+    """
+    match action:
+        case actions.Deal(card):
+            to = state["recipient"]
+            whom = "keep" if to == state["current_player"] else f"give {names[to]}"
+            return f"{whom} {_card(card)}, {_exactly(adventurers[card.bags - 1], 'adventurer')}"
+        case actions.Discard(card):
+            return f"discard {_card(card)}"
+        case actions.Enter(dungeon):
+            return f"enter dungeon {DUNGEON_LETTERS[dungeon]}"
+        case actions.Visit(zone):
+            return f"visit {ZONE_NAMES[zone]}: {ZONE_EFFECTS[zone]}"
+        case actions.StopPlacing():
+            return "place no more adventurers"
+        case actions.Reinforce(dungeon):
+            return f"send a reinforcement to dungeon {DUNGEON_LETTERS[dungeon]}"
+        case actions.StopReinforcing():
+            return "send no more reinforcements"
+        case actions.PutToken(dungeon):
+            return f"put {long_name(state['drawn_tokens'][0])} into dungeon {DUNGEON_LETTERS[dungeon]}"
+        case actions.Take(token):
+            points = token.value * values[state["market"].index(token.kind)]
+            return f"take {long_name(token)}, worth {_exactly(points, 'point')}"
+        case actions.StopTaking():
+            return "take nothing more here"
+        case actions.Pay(card):
+            return f"pay with {_card(card)}"
+        case actions.MoveMarble(lane, position, by):
+            return f"{LANE_NAMES[lane]}: marble from place {position + 1} down to {position - by + 1}"
+        case actions.MoveMarker(kind, by):
+            space = state["market"].index(kind)
+            return (
+                f"market: {KIND_NAMES[kind]} up {_exactly(by, 'space')}, value {values[space]} to {values[space - by]}"
+            )
+        case actions.KeepOrder():
+            return "rearrange nothing"
+        case actions.ReturnMarble(lane):
+            return f"put the used marble on top of {LANE_NAMES[lane]}"
+
+
+def _card(card: Card) -> str:
+    return "a wild bag" if card == WILD else f"{card}: {_exactly(card.bags, 'bag')} of {KIND_NAMES[card.kind].lower()}"
+
+
+def _exactly(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

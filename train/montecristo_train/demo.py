@@ -18,13 +18,14 @@ from montecristo_train.settings import PRESETS
 
 OPPONENTS = ("random", "greedy", "ppo")
 DEALS = 250
-GAME = "game.json"
+GAME, REPLAY = "game.json", "game.html"
 
 
 def play_a_game(agent: PolicyAgent, opponent: str, seed: int) -> GameRecord:
     """The agent in the first seat, against one opponent."""
     games = GameBatch(1, 2, seed=seed)
-    record, view, row = GameRecord.follow(games, 0), PublicView(games), np.zeros(1, np.int64)
+    record = GameRecord.follow(games, players=[agent.name, opponent])
+    view, row = PublicView(games), np.zeros(1, np.int64)
     seats = agent, make_agent(opponent)
     while not games.over[0]:
         games.step(seats[int(games.current_player[0])].act(view, row))
@@ -46,12 +47,14 @@ def main(arguments: list[str]) -> None:
     report = benchmark(agent, 2, DEALS, against=OPPONENTS, folder=folder / "arena")
     print(report)
     record = play_a_game(agent, OPPONENTS[1], settings.seed)
+    record.annotate(agent)
     record.save(folder / GAME)
+    record.to_html(folder / REPLAY)
     console.print(f"\nYour agent is {folder / AGENT}, its learning curve {folder / CURVE}.")
-    console.print(f"A game of it against {OPPONENTS[1]} is {folder / GAME}.")
+    console.print(f"A game of it against {OPPONENTS[1]} is {folder / REPLAY}: open it in a browser.")
     console.print("\nWhat to do next:")
     for what, command in (
-        ("play against it", f"python -m montecristo_agents.arena human policy:{folder / AGENT} --deals 1"),
+        ("play against it", f"python -m montecristo_env.table --players human policy:{folder / AGENT}"),
         ("let others play against it", f"python -m montecristo_agents.arena mcts:200 policy:{folder / AGENT}"),
         ("train a stronger one, for hours", "python -m montecristo_train.ppo full"),
         ("see all settings", "python -m montecristo_train.ppo quick --help"),

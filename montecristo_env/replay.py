@@ -1,0 +1,62 @@
+"""Replays: games that were played, as one page for a browser.
+
+```sh
+python -m montecristo_env.replay game.json
+```
+
+writes `game.html`, which needs nothing else, not even a network. Several records become one page with a list to choose
+from. `--annotate ppo` shows at every decision what an agent thinks of it.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from montecristo_env.errors import InvalidArgument, MonteCristoError
+from montecristo_env.files import write_whole
+from montecristo_env.record import GameRecord
+from montecristo_env.web.film import page
+
+BAD_INPUT = 2  # the exit code
+
+
+def write_replay(records: Sequence[GameRecord], path: str | os.PathLike[str]) -> None:
+    """Writes one page that shows these games."""
+    if not records:
+        raise InvalidArgument("a replay needs at least one record")
+    write_whole(path, page([record.film() for record in records]).encode())
+
+
+def main() -> None:
+    """The command line."""
+    from montecristo_env.web.extras import tyro
+
+    @dataclass
+    class Options:
+        """Writes a page that replays games."""
+
+        records: tyro.conf.Positional[tuple[Path, ...]]
+        """Files with game records."""
+        output: Path | None = None
+        """The page; by default the name of the first record, with the ending .html."""
+        annotate: str | None = None
+        """An agent that says at every decision what it thinks, in place of what the record tells."""
+
+    options = tyro.cli(Options, prog="python -m montecristo_env.replay")
+    try:
+        records = [GameRecord.load(path) for path in options.records]
+        if options.annotate is not None:
+            for record in records:
+                record.annotate(options.annotate)
+        output = options.output or next((path.with_suffix(".html") for path in options.records), Path("replay.html"))
+        write_replay(records, output)
+    except (MonteCristoError, OSError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    print(output)
+
+
+if __name__ == "__main__":
+    main()

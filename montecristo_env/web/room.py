@@ -1,0 +1,355 @@
+"""A room with tables: games between people and agents, kept on disk so that they outlive the server."""
+
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from importlib.metadata import entry_points
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from montecristo_env.agent import GROUP, Agent, PublicView, make_agent, opinion
+from montecristo_env.core import actions, batch
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
+from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
+from montecristo_env.files import write_whole
+from montecristo_env.games import GameBatch, seed_of_game
+from montecristo_env.record import GameRecord
+from montecristo_env.render.svg import fragment
+from montecristo_env.render.targets import target
+from montecristo_env.render.words import describe
+from montecristo_env.ruleset import Ruleset
+from montecristo_env.web.film import describe_players, parts_of, places, summary
+from montecristo_env.web.story import display_names, tell
+
+HUMAN = "human"
+PACES = (None, 2.0, 0.7, 0.2, 0.0)
+"""Seconds that a bot waits before it moves; None pauses all bots."""
+MOST_TABLES = 200
+_ID = re.compile(r"[A-Za-z0-9_-]{8,32}")
+
+
+class Refused(MonteCristoError):
+    """Something that cannot be done at a table; the message says why, and nothing was changed."""
+
+
+class Table:
+    """One game, its seats and its story.
+
+    Args:
+        players: by seat, "human" or the name of an agent.
+        agents: those who play the other seats, None for people.
+        seed: of the deal.
+        ruleset: of the game.
+    """
+
+    def __init__(self, players: Sequence[str], agents: Sequence[Agent | None], seed: int, ruleset: Ruleset) -> None:
+        self.players = list(players)
+        self.agents = list(agents)
+        self.seed = seed
+        self.ruleset = ruleset
+        self.pace: float | None = PACES[2]
+        self.holders: list[str | None] = [None] * len(players)
+        """A hash of the token that holds each seat; None where nobody sits."""
+        self.problem = ""
+        """Why an agent could not move, if so."""
+        self.changes = 0
+        """Grows whenever the game does anything."""
+        self._play([])
+
+    def _play(self, moves: Iterable[str]) -> None:
+        """Starts over and makes these moves."""
+        self.changes += 1
+        self.games = GameBatch(1, len(self.players), seed=[self.seed], ruleset=self.ruleset)
+        self.record = GameRecord.follow(self.games, players=self.players)
+        for move in moves:
+            self.games.step([actions.encode(actions.parse(move))])
+        self.names = display_names(self.players)
+        moments = [(index, games.public_state()) for index, games in self.record.replay()]
+        self.log = list(chain.from_iterable(tell(moments, self.record.events, self.names, self.ruleset)))
+
+    # --- what there is
+
+    @property
+    def turn(self) -> int:
+        """Whose decision it is, -1 if the game is over."""
+        return int(self.games.current_player[0])
+
+    @property
+    def bot_is_due(self) -> bool:
+        """Whether an agent must decide and is not held back."""
+        return self.turn != NONE and self.agents[self.turn] is not None and self.pace is not None
+
+    @property
+    def moves(self) -> list[tuple[int, str]]:
+        """Who decided what so far; forced moves are not among them."""
+        return [(e["player"], e["move"]) for e in self.record.events if "move" in e and not e.get("forced")]
+
+    def view(self, seats: Iterable[int] = ()) -> dict[str, Any]:
+        """All that is sent to somebody who holds these seats: everything public, and what he may do."""
+        mine, state = sorted(seats), self.games.public_state()
+        parts = parts_of(state, self.names, self.ruleset)
+        last = max(
+            (i for i, entry in enumerate(self.log) if entry.kind == "move" and entry.player in mine), default=NONE
+        )
+        sitting = [
+            agent is not None or holder is not None for agent, holder in zip(self.agents, self.holders, strict=True)
+        ]
+        return {
+            "type": "table",
+            "at": len(self.record.events),
+            "players": [
+                {**player, "human": agent is None, "present": present}
+                for player, agent, present in zip(describe_players(self.names), self.agents, sitting, strict=True)
+            ],
+            "you": mine,
+            **summary(state, self.names),
+            "target": self.ruleset.target,
+            "places": places(parts),
+            "parts": {name: "".join(fragment(part)) for name, part in parts.items()},
+            "log": [entry._asdict() for entry in self.log],
+            "since": last + 1,
+            "legal": self._legal(state) if self.turn in mine else [],
+            "can_undo": self._undone(mine) is not None,
+            "pace": self.pace,
+            "problem": self.problem,
+        }
+
+    def _legal(self, state: dict[str, Any]) -> list[dict[str, str]]:
+        return [
+            {"action": str(action), "words": self._words(action, state), "target": target(action, state)}
+            for action in self.games.legal_actions(0)
+        ]
+
+    def _words(self, action: actions.Action, state: dict[str, Any]) -> str:
+        return describe(action, state, self.names, self.ruleset.market, self.ruleset.card_adventurers)
+
+    def ask_for_hint(self, agent: Agent) -> Callable[[], dict[str, Any]]:
+        """A function that says what an agent would do now, and how sure it is.
+
+        It looks at a copy, so it may take its time in a thread while the game goes on.
+        """
+        if self.turn == NONE:
+            raise Refused("the game is over: there is nothing to decide")
+        games, at = self.games.copy(), len(self.record.events)
+
+        def hint() -> dict[str, Any]:
+            thought, state = opinion(agent, games), games.public_state()
+            likely = sorted(thought.probabilities.items(), key=lambda item: -item[1])
+            return {
+                "type": "hint",
+                "at": at,
+                "agent": agent.name,
+                "choices": [(self._words(action, state), probability) for action, probability in likely],
+                "target": target(likely[0][0], state),
+                "value": thought.value,
+            }
+
+        return hint
+
+    def public_record(self) -> GameRecord:
+        """A copy of the record without the seed: who knows it, knows the order of the pile."""
+        return replace(self.record, seed=None, events=list(self.record.events))
+
+    # --- play
+
+    def move(self, seats: Iterable[int], move: str, at: int) -> None:
+        """A person's move, written as in records. `at` is the number of events he has seen."""
+        if self.turn == NONE:
+            raise Refused("the game is over")
+        if self.turn not in seats:
+            raise Refused(f"it is not your turn: {self.names[self.turn]} must decide")
+        if at != len(self.record.events):
+            raise Refused("the game has gone on since you saw it: look again")
+        legal = {str(action): action for action in self.games.legal_actions(0)}
+        if move not in legal:
+            raise Refused(f"{move!r} is not legal now: allowed are {', '.join(legal)}")
+        self.step(actions.encode(legal[move]))
+
+    def ask_bot(self) -> Callable[[], int]:
+        """A function that gives the action of the agent on turn; like a hint, it looks at a copy."""
+        agent = self.agents[self.turn]
+        assert agent is not None, "a person is on turn"
+        self.games.random_keys()  # the copy gets another random stream every time
+        games = self.games.copy()
+        return lambda: int(agent.act(PublicView(games), np.arange(1))[0])
+
+    def step(self, code: int) -> None:
+        """Makes a legal action of whoever is on turn, and tells the story of it."""
+        self.changes += 1
+        state, at = self.games[0], len(self.record.events)
+        moments = [(at - 1, state.public_state())]
+        self.games.step([code])
+        for index, event in enumerate(self.record.events[at:], start=at):
+            if "move" in event:  # one at a time: forced moves follow the one that was chosen
+                first = int(actions.FIRST[state.states["decision"][0]])
+                batch.proceed(state.states, 0, actions.encode(actions.parse(event["move"])) - first)
+                moments.append((index, state.public_state()))
+        self.log += chain.from_iterable(tell(moments, self.record.events, self.names, self.ruleset)[1:])
+        self.problem = ""
+
+    def undo(self, seats: Iterable[int]) -> None:
+        """Takes back a person's last decision and all that followed; only where all others are bots."""
+        kept = self._undone(list(seats))
+        if kept is None:
+            raise Refused("only a person who plays against bots alone and has made a move can take it back")
+        self._play(move for _, move in self.moves[:kept])
+        self.problem = ""
+
+    def _undone(self, seats: Sequence[int]) -> int | None:
+        """How many moves are left when the last one of the person is taken back; None if it cannot be."""
+        if self.agents.count(None) != 1 or len(seats) != 1:
+            return None
+        return max((i for i, (player, _) in enumerate(self.moves) if player == seats[0]), default=None)
+
+    def set_pace(self, seats: Iterable[int], pace: float | None) -> None:
+        """How fast bots move; those who sit at the table decide, or anybody if only bots do."""
+        if None in self.agents and not list(seats):
+            raise Refused("only those who sit at the table set its pace")
+        if pace not in PACES or isinstance(pace, bool):
+            raise Refused(f"pace must be one of {', '.join(map(str, PACES))}, but is {pace!r}")
+        self.pace = pace
+
+    # --- seats
+
+    def sit(self, seat: int) -> str:
+        """Takes a free seat; returns the token that holds it."""
+        if not 0 <= seat < len(self.players) or self.agents[seat] is not None:
+            raise Refused(f"seat {seat} is none for a person: these are {self._seats_of_people()}")
+        if self.holders[seat] is not None:
+            raise Refused(f"{self.names[seat]}'s seat is taken")
+        token = secrets.token_urlsafe(24)
+        self.holders[seat] = _digest(token)
+        return token
+
+    def seat_of(self, token: str) -> int:
+        """The seat that a token holds."""
+        for seat in range(len(self.players)):
+            if self.holds(seat, token):
+                return seat
+        raise Refused("this token holds no seat at this table")
+
+    def holds(self, seat: int, token: str) -> bool:
+        """Whether a token holds a seat."""
+        return hmac.compare_digest(self.holders[seat] or "", _digest(token))
+
+    def leave(self, seat: int) -> None:
+        """Frees a seat; its token is worth nothing from now on."""
+        self.holders[seat] = None
+
+    def _seats_of_people(self) -> str:
+        return ", ".join(str(seat) for seat, agent in enumerate(self.agents) if agent is None) or "none"
+
+
+def _digest(token: str) -> str:
+    return sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+class Room:
+    """All tables, each with two files: `ID.json` is its game record, `ID.seats` who sits there.
+
+    Args:
+        folder: where the files are; it is made if it is missing.
+        agents: the names of the agents that may be asked for; by default all that are installed and need no settings.
+        ruleset: of new tables.
+    """
+
+    def __init__(self, folder: Path, agents: Sequence[str] | None = None, ruleset: Ruleset | None = None) -> None:
+        self.folder = folder
+        self.ruleset = ruleset or Ruleset()
+        self._made: dict[str, Agent] = {}
+        self.tables: dict[str, Table] = {}
+        self.problems: list[str] = []
+        """Files that could not be read."""
+        for name in _installed() if agents is None else agents:
+            try:
+                self.admit(name)
+            except (MonteCristoError, ImportError):
+                if agents is not None:
+                    raise
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("*.json")):
+            self._load(path)
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents that may be asked for."""
+        return list(self._made)
+
+    def admit(self, name: str) -> None:
+        """Makes an agent, so that it may be asked for."""
+        if name != HUMAN and name not in self._made:
+            self._made[name] = make_agent(name)
+
+    def agent(self, name: str) -> Agent:
+        """An agent that may be asked for; others, which could name any file, are refused."""
+        if name not in self._made:
+            raise Refused(f"no agent here is called {name!r}: there are {', '.join(self._made)}")
+        return self._made[name]
+
+    def table(self, identity: str) -> Table:
+        """A table."""
+        if identity not in self.tables:
+            raise Refused(f"there is no table {identity!r}")
+        return self.tables[identity]
+
+    def open_table(self, players: Sequence[str], seed: int | None = None) -> str:
+        """A new table; returns its name, which says nothing about the deal. Same seed, same deal."""
+        if not MIN_PLAYERS <= len(players) <= MAX_PLAYERS:
+            raise Refused(f"a table has {MIN_PLAYERS} to {MAX_PLAYERS} players, not {len(players)}")
+        if len(self.tables) >= MOST_TABLES:
+            raise Refused(f"there are {MOST_TABLES} tables already: remove files from the server's folder")
+        agents = [None if name == HUMAN else self.agent(name) for name in players]
+        table = Table(players, agents, int(seed_of_game(seed)), self.ruleset)
+        identity = secrets.token_urlsafe(8)
+        self.save_game(identity, table)
+        self.save_seats(identity, table)
+        self.tables[identity] = table
+        return identity
+
+    def save_game(self, identity: str, table: Table) -> None:
+        """Writes the record of a table."""
+        table.record.save(self.folder / f"{identity}.json")
+
+    def save_seats(self, identity: str, table: Table) -> None:
+        """Writes who sits at a table."""
+        content = {"players": table.players, "holders": table.holders, "pace": table.pace}
+        write_whole(self.folder / f"{identity}.seats", json.dumps(content).encode())
+
+    def _load(self, path: Path) -> None:
+        """Takes a table from its files; one that cannot be read is left alone."""
+        try:
+            if not _ID.fullmatch(path.stem):
+                raise InvalidArgument(f"{path.stem!r} is no name of a table")
+            self.tables[path.stem] = self._restored(path)
+        except (MonteCristoError, ImportError, OSError, ValueError, KeyError, TypeError) as error:
+            self.problems.append(f"{path}: {error}")
+
+    def _restored(self, path: Path) -> Table:
+        record = GameRecord.load(path)
+        seats = json.loads(path.with_suffix(".seats").read_text(encoding="utf-8"))
+        if record.seed is None:
+            raise DamagedRecord("a table needs the seed of its game")
+        players = seats["players"]
+        for name in players:
+            self.admit(name)
+        agents = [None if name == HUMAN else self.agent(name) for name in players]
+        table = Table(players, agents, record.seed, record.ruleset)
+        table._play(e["move"] for e in record.events if "move" in e and not e.get("forced"))
+        if table.record.events != record.events:
+            raise DamagedRecord("the game does not follow from its seed")
+        holders, pace = seats["holders"], seats["pace"]
+        if len(holders) != len(players) or pace not in PACES:
+            raise DamagedRecord("the seats do not fit the game")
+        table.holders, table.pace = holders, pace
+        return table
+
+
+def _installed() -> list[str]:
+    return sorted(point.name for point in entry_points(group=GROUP) if point.name != HUMAN)

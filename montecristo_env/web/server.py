@@ -1,0 +1,391 @@
+"""The server of the tables: pages over HTTP, play over a WebSocket.
+
+Whatever a browser sends is checked; what is wrong gets an answer that says so and changes nothing. All changes happen
+in the event loop, one after the other; only agents think in threads.
+
+A browser sends JSON objects: first `{"do": "resume", "tokens": […]}`, with the tokens of the seats that it holds, then
+`{"do": "sit", "seat": 0}`, `{"do": "leave"}`, `{"do": "move", "action": "enter A", "at": 17}`, `{"do": "undo"}`,
+`{"do": "hint", "agent": "greedy"}` and `{"do": "pace", "seconds": 0.7}`.
+
+It gets `{"type": "table", …}` whenever something has changed (see `Table.view`; parts of the board that it has already
+are left out, and `log` follows `log_from` lines that it has), `{"type": "seat", …}`, `{"type": "hint", …}` and
+`{"type": "error", "message": …}`.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from montecristo_env.errors import MonteCristoError
+from montecristo_env.web.extras import (
+    ASGIApp,
+    Headers,
+    JSONResponse,
+    Receive,
+    Request,
+    Response,
+    Route,
+    Scope,
+    Send,
+    Starlette,
+    WebSocket,
+    WebSocketDisconnect,
+    WebSocketRoute,
+)
+from montecristo_env.web.film import page, static
+from montecristo_env.web.room import PACES, Refused, Room, Table
+
+LONGEST_MESSAGE = 4096  # characters
+FILES = {
+    "style.css": "text/css",
+    "board.js": "text/javascript",
+    "table.js": "text/javascript",
+    "lobby.js": "text/javascript",
+}
+SAFE_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+REPLAY_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+
+def make_app(room: Room, hosts: Sequence[str] = ()) -> ASGIApp:
+    """The application.
+
+    Args:
+        room: the tables.
+        hosts: names, besides "localhost" and plain addresses, under which the server may be reached.
+    """
+    return Guard(Server(room).app, hosts)
+
+
+class Guard:
+    """Refuses requests that another page has sent: by a name that leads here (DNS rebinding), or from its origin."""
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+        self.app = app
+        self.hosts = {"localhost", *(host.lower() for host in hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on if it comes from our own pages or from no page at all."""
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        reason = self._reason(headers, scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD"))
+        if reason is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": reason})
+        else:
+            await _error(reason, 403)(scope, receive, send)
+
+    def _reason(self, headers: Headers, must_have_origin: bool) -> str | None:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not self._is_ours(host):
+            return f"this server is not called {host!r}"
+        if origin is None and must_have_origin:
+            return "the request does not say from which page it comes"
+        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            return f"requests from {origin!r} are not answered"
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name in self.hosts:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+class Server:
+    """The routes and who is connected."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.connections: dict[str, set[Connection]] = {}
+        self._players: dict[str, asyncio.Task[None]] = {}
+        self.app = Starlette(
+            routes=[
+                Route("/", self.lobby),
+                Route("/static/{name}", self.file),
+                Route("/tables", self.list_tables, methods=["GET"]),
+                Route("/tables", self.open_table, methods=["POST"]),
+                Route("/tables/{identity}", self.table_page),
+                Route("/tables/{identity}/record", self.record),
+                Route("/tables/{identity}/replay", self.replay),
+                WebSocketRoute("/tables/{identity}/socket", self.socket),
+            ],
+            lifespan=self._lifespan,
+            exception_handlers={
+                404: lambda request, error: _error("there is no such page", 404),
+                405: lambda request, error: _error("this cannot be done here", 405),
+                Refused: lambda request, error: _error(str(error), 404),
+            },
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        for identity in self.room.tables:
+            self.wake(identity)
+        yield
+        for task in list(self._players.values()):
+            task.cancel()
+
+    # --- pages
+
+    async def lobby(self, request: Request) -> Response:
+        """The list of tables."""
+        return _page("lobby.html")
+
+    async def table_page(self, request: Request) -> Response:
+        """The page of a table."""
+        self.room.table(request.path_params["identity"])
+        return _page("table.html")
+
+    async def file(self, request: Request) -> Response:
+        """A script or a style."""
+        name = request.path_params["name"]
+        if name not in FILES:
+            return _error(f"there is no file {name!r}", 404)
+        return Response(static(name), media_type=FILES[name], headers=SAFE_HEADERS)
+
+    async def record(self, request: Request) -> Response:
+        """The record of a table, to be kept."""
+        identity = request.path_params["identity"]
+        content = self.room.table(identity).public_record().to_json()
+        keep = {"content-disposition": f'attachment; filename="montecristo-{identity}.json"'}
+        return Response(content, media_type="application/json", headers=SAFE_HEADERS | keep)
+
+    async def replay(self, request: Request) -> Response:
+        """The replay of a table so far."""
+        record = self.room.table(request.path_params["identity"]).public_record()
+        film = await asyncio.to_thread(record.film)
+        return Response(
+            page([film]), media_type="text/html", headers=SAFE_HEADERS | {"content-security-policy": REPLAY_POLICY}
+        )
+
+    async def list_tables(self, request: Request) -> Response:
+        """All tables, and who can be asked to play."""
+        tables = [
+            {
+                "id": identity,
+                "players": table.names,
+                "scores": table.record.result["scores"]
+                if table.record.result
+                else table.games.public_state()["scores"],
+                "round": int(table.games.states["round_number"][0]),
+                "over": table.record.result is not None,
+                "free": [seat for seat, agent in enumerate(table.agents) if agent is None and not table.holders[seat]],
+            }
+            for identity, table in self.room.tables.items()
+        ]
+        return JSONResponse({"tables": tables, "agents": self.room.agents}, headers=SAFE_HEADERS)
+
+    async def open_table(self, request: Request) -> Response:
+        """A new table: `{"players": ["human", "greedy"]}`."""
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LONGEST_MESSAGE:
+                return _error(f"a request may have {LONGEST_MESSAGE} bytes", 413)
+        try:
+            players = _read(body.decode("utf-8", "replace"), players=list)["players"]
+            if not all(isinstance(name, str) for name in players):
+                raise Refused("players must be a list of names")
+            identity = self.room.open_table(players)
+        except MonteCristoError as error:
+            return _error(str(error), 400)
+        except OSError as error:
+            return _error(f"the table could not be saved: {error}", 500)
+        self.wake(identity)
+        return JSONResponse({"id": identity}, 201, headers=SAFE_HEADERS)
+
+    # --- play
+
+    async def socket(self, websocket: WebSocket) -> None:
+        """Somebody at a table, from now until he leaves the page."""
+        identity = websocket.path_params["identity"]
+        await websocket.accept()
+        if identity not in self.room.tables:
+            await websocket.send_json({"type": "error", "message": f"there is no table {identity!r}"})
+            await websocket.close(1008)
+            return
+        connection = Connection(self, identity, websocket)
+        everybody = self.connections.setdefault(identity, set())
+        everybody.add(connection)
+        sending = asyncio.create_task(connection.keep_informed())
+        try:
+            await connection.listen()
+        finally:
+            everybody.discard(connection)
+            sending.cancel()
+
+    def changed(self, identity: str, game: bool = True) -> None:
+        """Keeps what has changed at a table, tells everybody, and lets bots go on."""
+        table = self.room.table(identity)
+        try:
+            (self.room.save_game if game else self.room.save_seats)(identity, table)
+        except OSError as error:
+            table.problem = f"the table could not be saved: {error}"
+        self._tell_everybody(identity)
+        self.wake(identity)
+
+    def _tell_everybody(self, identity: str) -> None:
+        for connection in self.connections.get(identity, ()):
+            connection.stale.set()
+
+    def wake(self, identity: str) -> None:
+        """Lets the bots of a table play, if it is their turn."""
+        task = self._players.get(identity)
+        table = self.room.table(identity)
+        if table.bot_is_due and (task is None or task.done()):
+            self._players[identity] = asyncio.create_task(self._play(identity, table))
+
+    async def _play(self, identity: str, table: Table) -> None:
+        while table.bot_is_due:
+            before = table.changes
+            await asyncio.sleep(table.pace or 0)
+            if not table.bot_is_due or table.changes != before:
+                continue
+            try:
+                code = await asyncio.to_thread(table.ask_bot())
+                if not table.bot_is_due or table.changes != before:
+                    continue
+                table.step(code)
+            except Exception as error:  # an agent may be anybody's: the server outlives it
+                table.problem = f"{table.names[table.turn]} could not move: {error}"
+                self._tell_everybody(identity)
+                return
+            self.changed(identity)
+
+
+class Connection:
+    """One page that shows a table."""
+
+    def __init__(self, server: Server, identity: str, websocket: WebSocket) -> None:
+        self.server = server
+        self.identity = identity
+        self.table = server.room.table(identity)
+        self.websocket = websocket
+        self.tokens: dict[int, str] = {}
+        self.stale = asyncio.Event()
+
+    @property
+    def seats(self) -> list[int]:
+        """The seats that this page holds; one that was left elsewhere is no longer among them."""
+        return [seat for seat, token in self.tokens.items() if self.table.holds(seat, token)]
+
+    async def keep_informed(self) -> None:
+        """Sends the table whenever it has changed, but only what this page does not have yet."""
+        shown: dict[str, str] = {}
+        log: list[Any] = []
+        while True:
+            await self.stale.wait()
+            self.stale.clear()
+            view = self.table.view(self.seats)
+            parts, lines = view["parts"], view["log"]
+            known = next((i for i, (old, new) in enumerate(zip(log, lines, strict=False)) if old != new), len(log))
+            known = min(known, len(lines))
+            view["parts"] = {name: part for name, part in parts.items() if shown.get(name) != part}
+            view |= {"log_from": known, "log": lines[known:], "agents": self.server.room.agents, "paces": PACES}
+            shown, log = parts, lines
+            await self.websocket.send_json(view)
+
+    async def listen(self) -> None:
+        """Answers what the page asks, until it is closed."""
+        while True:
+            try:
+                text = await self.websocket.receive_text()
+            except WebSocketDisconnect:
+                return
+            except KeyError:
+                text = ""  # bytes
+            try:
+                await self._obey(text)
+            except MonteCristoError as error:
+                await self.websocket.send_json({"type": "error", "message": str(error)})
+
+    async def _obey(self, text: str) -> None:
+        if len(text) > LONGEST_MESSAGE:
+            raise Refused(f"a message may have {LONGEST_MESSAGE} characters, not {len(text)}")
+        table = self.table
+        match _read(text, do=str)["do"]:
+            case "sit":
+                seat = _read(text, seat=int)["seat"]
+                token = table.sit(seat)
+                self.tokens[seat] = token
+                self.server.changed(self.identity, game=False)
+                await self.websocket.send_json({"type": "seat", "seat": seat, "token": token})
+            case "resume":
+                self._resume(_read(text, tokens=list)["tokens"])
+            case "leave":
+                for seat in self.seats:
+                    table.leave(seat)
+                self.tokens.clear()
+                self.server.changed(self.identity, game=False)
+            case "move":
+                asked = _read(text, action=str, at=int)
+                table.move(self.seats, asked["action"], asked["at"])
+                self.server.changed(self.identity)
+            case "undo":
+                table.undo(self.seats)
+                self.server.changed(self.identity)
+            case "pace":
+                table.set_pace(self.seats, _read(text, seconds=float | int | None)["seconds"])
+                self.server.changed(self.identity, game=False)
+            case "hint":
+                agent = self.server.room.agent(_read(text, agent=str)["agent"])
+                ask = table.ask_for_hint(agent)
+                try:
+                    hint = await asyncio.to_thread(ask)
+                except Exception as error:  # an agent may be anybody's
+                    raise Refused(f"{agent.name} could not say: {error}") from error
+                await self.websocket.send_json(hint)
+            case other:
+                raise Refused(f"{other!r} is nothing that can be done: sit, resume, leave, move, undo, hint, pace")
+
+    def _resume(self, tokens: list[Any]) -> None:
+        """Takes the seats that tokens hold; from now on the page is told what happens."""
+        self.stale.set()
+        for token in tokens:
+            if not isinstance(token, str):
+                raise Refused(f"tokens must be texts, but one is {token!r}")
+            self.tokens[self.table.seat_of(token)] = token
+
+
+def _read(text: str, **fields: Any) -> dict[str, Any]:
+    """The fields of a JSON object, each of the type that it must have."""
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict):
+        raise Refused("a message must be a JSON object")
+    for name, kind in fields.items():
+        value = message.get(name)
+        if name not in message or not isinstance(value, kind) or isinstance(value, bool):
+            wanted = getattr(kind, "__name__", str(kind))
+            raise Refused(f"{name} must be given as {wanted}, but is {value!r}")
+    return message
+
+
+def _page(name: str) -> Response:
+    return Response(static(name), media_type="text/html", headers=SAFE_HEADERS)
+
+
+def _error(message: str, status: int) -> Response:
+    return JSONResponse({"error": message}, status, headers=SAFE_HEADERS)

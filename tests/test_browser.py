@@ -1,0 +1,384 @@
+"""The pages in a real browser: a whole game, reloads, two people, replays from disk, a phone's width."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from montecristo_env import GameBatch, GameRecord, Ruleset
+from montecristo_env.replay import write_replay
+
+MUST_RUN = bool(os.environ.get("MONTECRISTO_CI"))
+CHROMIUM = shutil.which("chromium")
+try:
+    import uvicorn
+    from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+    from montecristo_env.table import configure
+    from montecristo_env.web.room import Room
+except ImportError as missing:
+    if MUST_RUN:
+        raise
+    pytest.skip(f"{missing}: pip install '.[dev]'", allow_module_level=True)
+if CHROMIUM is None and not MUST_RUN:
+    pytest.skip("there is no browser: apt-get install chromium", allow_module_level=True)
+
+ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+DESKTOP = {"width": 1280, "height": 720}
+PHONE = {"width": 390, "height": 844}
+SHORT = Ruleset(target=10)  # a game of one or two scoring rounds
+PATIENCE = 30_000  # milliseconds: machines can be busy
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert CHROMIUM is not None, "there is no browser: apt-get install chromium"
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Served:
+    """A server in a thread, which can be stopped and started again on the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        self.room = Room(self.folder, ["greedy", "random"], SHORT)
+        config = configure(self.room, "127.0.0.1", self.port)
+        self._server = uvicorn.Server(config)
+        listening = config.bind_socket()
+        self.port = listening.getsockname()[1]
+        self._thread = threading.Thread(target=self._server.run, args=([listening],), daemon=True)
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(10)
+
+    def open_table(self, *players: str, seed: int = 1, pace: float | None = 0.0) -> str:
+        """A new table; returns the address of its page."""
+        identity = self.room.open_table(players, seed)
+        self.room.tables[identity].pace = pace
+        return f"http://127.0.0.1:{self.port}/tables/{identity}"
+
+    def table(self, page: Page) -> Any:
+        return self.room.tables[page.url.split("/")[4].partition("#")[0]]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    served = Served(tmp_path / "tables")
+    yield served
+    served.stop()
+
+
+def new_page(browser: Browser, size: dict[str, int] = DESKTOP) -> Page:
+    """A page of a person of his own; whatever goes wrong in it fails the test."""
+    page = browser.new_context(viewport=size, accept_downloads=True).new_page()  # type: ignore[arg-type]
+    page.set_default_timeout(PATIENCE)
+    page.problems = []  # type: ignore[attr-defined]
+    page.on("pageerror", lambda error: page.problems.append(str(error)))  # type: ignore[attr-defined]
+    page.on("request", lambda request: note_foreign(page, request.url))
+    return page
+
+
+def note_foreign(page: Page, url: str) -> None:
+    if not url.startswith(("file://", "http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
+        page.problems.append(f"asked for {url}")  # type: ignore[attr-defined]
+
+
+def close(page: Page) -> None:
+    problems = page.problems  # type: ignore[attr-defined]
+    page.context.close()
+    assert problems == []
+
+
+def sit_down(page: Page, address: str) -> None:
+    page.goto(f"{address}#sit")
+    page.wait_for_selector("#leave")
+
+
+def wait_for_turn(page: Page) -> bool:
+    """Until it is this person's turn, or the game is over."""
+    page.wait_for_selector("body[data-turn=mine], body[data-turn=over]")
+    return page.get_attribute("body", "data-turn") == "mine"
+
+
+def wait_for_change(page: Page, at: str | None) -> None:
+    page.wait_for_selector(f"body:not([data-at='{at}'])")
+
+
+def click_on_the_board(page: Page, which: int) -> None:
+    """Decides by a click on a marked place, or on the button beside the board that declines."""
+    at = page.get_attribute("body", "data-at")
+    places = page.locator(".board .legal, #answers .choice")
+    place = places.nth(which % places.count())
+    several = ", or " in (place.get_attribute("aria-label") or "")
+    place.click()
+    if several:  # a marble or a marker that can be moved by one or by two
+        page.locator("#answers .choice").nth(which % 2).click()
+    wait_for_change(page, at)
+
+
+def is_as_wide_as_its_window(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+
+# --- The table -------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_game_against_bots_is_clicked_through(browser: Browser, served: Served, tmp_path: Path) -> None:
+    page = new_page(browser)
+    sit_down(page, served.open_table("human", "greedy", "random", seed=2))
+    decisions = 0
+    while wait_for_turn(page):
+        click_on_the_board(page, decisions)
+        decisions += 1
+    table = served.table(page)
+    assert decisions == len([player for player, _ in table.moves if player == 0]) > 5
+    expect(page.locator("#asked")).to_have_text("The game is over")
+    expect(page.locator("#title")).to_contain_text("win")
+    with page.expect_download() as download:
+        page.click("#record")
+    download.value.save_as(tmp_path / "record.json")
+    saved = GameRecord.load(tmp_path / "record.json")
+    assert saved.result == table.record.result and saved.seed is None
+    with page.expect_popup() as popup:
+        page.click("#replay")
+    popup.value.wait_for_selector("#moves li")
+    expect(popup.value.locator("#count")).to_have_text(f"0 / {len(list(saved.replay())) - 1}")
+    close(page)
+
+
+def test_keys_alone_are_enough(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    sit_down(page, served.open_table("human", "greedy"))
+    table = served.table(page)
+    assert wait_for_turn(page)
+    page.keyboard.press("h")
+    expect(page.locator("#adviser")).to_have_text("greedy would")
+    expect(page.locator("#bars li").first).to_contain_text("100 %")
+    at = page.get_attribute("body", "data-at")
+    page.keyboard.press("2")
+    wait_for_change(page, at)
+    assert wait_for_turn(page)
+    for _ in range(3):  # by Tab to the first marked place, then Enter
+        while not page.locator(".board .legal").count():
+            at = page.get_attribute("body", "data-at")
+            page.keyboard.press("1")
+            wait_for_change(page, at)
+            assert wait_for_turn(page)
+        page.locator("a[href='/']").focus()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.matches('.board .legal')")
+        at = page.get_attribute("body", "data-at")
+        page.keyboard.press("Enter")
+        if page.get_attribute("body", "data-at") == at and page.evaluate("document.activeElement.matches('.choice')"):
+            page.keyboard.press("Enter")
+        wait_for_change(page, at)
+        assert wait_for_turn(page)
+    moves = table.moves
+    at = page.get_attribute("body", "data-at")
+    page.keyboard.press("u")
+    wait_for_change(page, at)
+    assert len(table.moves) < len(moves) and moves[len(table.moves)][0] == 0
+    reached = set()
+    page.locator("body").click(position={"x": 2, "y": 2})
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    assert {"leave", "agent", "hint", "pace", "record", "replay", "log"} <= reached
+    close(page)
+
+
+def test_a_reload_and_a_restart_of_the_server_lose_nothing(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    sit_down(page, served.open_table("human", "greedy"))
+    for which in range(6):
+        assert wait_for_turn(page)
+        click_on_the_board(page, which)
+    assert wait_for_turn(page)
+    seen = page.get_attribute("body", "data-at"), page.inner_text("#log"), page.inner_text("#choices")
+    page.reload()
+    assert wait_for_turn(page)
+    assert (page.get_attribute("body", "data-at"), page.inner_text("#log"), page.inner_text("#choices")) == seen
+    moves = served.table(page).moves
+    served.stop()
+    expect(page.locator("#notice")).to_contain_text("trying again")
+    served.start()
+    expect(page.locator("#notice")).to_be_hidden(timeout=PATIENCE)
+    page.wait_for_selector("#leave")
+    assert served.table(page).moves == moves
+    assert wait_for_turn(page)
+    click_on_the_board(page, 1)
+    assert len(served.table(page).moves) > len(moves)
+    close(page)
+
+
+def test_two_people_play_in_two_browsers_and_a_third_watches(browser: Browser, served: Served) -> None:
+    address = served.open_table("human", "human")
+    people = [new_page(browser) for _ in range(2)]
+    for page in people:
+        sit_down(page, address)
+    watcher = new_page(browser)
+    watcher.goto(address)
+    table = served.table(watcher)
+    for which in range(12):
+        active, other = (people[table.turn], people[1 - table.turn])
+        assert wait_for_turn(active)
+        expect(other.locator("body")).to_have_attribute("data-turn", "theirs")
+        assert other.locator(".legal, .choice").count() == 0
+        click_on_the_board(active, which)
+        at = active.get_attribute("body", "data-at")
+        for page in (other, watcher):
+            expect(page.locator("body")).to_have_attribute("data-at", at or "")
+    assert len(table.moves) == 12
+    assert people[0].locator("#undo").is_hidden()
+    assert watcher.locator(".legal, .choice, .sit").count() == 0
+    for page in (*people, watcher):
+        close(page)
+
+
+def test_a_table_is_opened_in_the_lobby_and_bots_are_watched(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    page.goto(f"http://127.0.0.1:{served.port}/")
+    page.get_by_label("Red").select_option("random")
+    page.get_by_label("Green").select_option("greedy")
+    page.get_by_role("button", name="Open the table").click()
+    page.wait_for_selector("body[data-turn=theirs]")
+    page.select_option("#pace", "0")
+    page.wait_for_selector("body[data-turn=over]")
+    page.get_by_role("link", name="All tables").click()
+    expect(page.locator("#tables li")).to_contain_text("random, Blue greedy, Green greedy (over")
+    close(page)
+
+
+def test_a_phone_shows_everything_in_its_width(browser: Browser, served: Served) -> None:
+    page = new_page(browser, PHONE)
+    sit_down(page, served.open_table("human", "greedy", "random", "greedy"))
+    for which in range(8):
+        assert wait_for_turn(page)
+        assert is_as_wide_as_its_window(page)
+        click_on_the_board(page, which)
+    dungeon = page.locator("[data-part=dungeon-A]").bounding_box()
+    assert dungeon is not None and dungeon["width"] > 170
+    close(page)
+
+
+def test_the_table_fits_on_a_small_screen(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    sit_down(page, served.open_table("human", "greedy", "random", "greedy"))
+    assert wait_for_turn(page)
+    assert page.evaluate("document.documentElement.scrollHeight") <= DESKTOP["height"]
+    assert is_as_wide_as_its_window(page)
+    boxes = [page.locator(part).bounding_box() for part in (".board", "#answers", ".play .controls", "#log")]
+    for box in boxes:
+        assert box is not None and box["y"] + box["height"] <= DESKTOP["height"]
+    close(page)
+
+
+# --- The replay ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file with two games, the first of which was annotated; its address."""
+    records = []
+    for n in (3, 2):
+        games = GameBatch(1, n, seed=n, ruleset=SHORT)
+        records.append(GameRecord.follow(games))
+        games.play_random(10_000)
+    records[0].annotate("greedy")
+    path = tmp_path_factory.mktemp("replay") / "games.html"
+    write_replay(records, path)
+    return path.as_uri()
+
+
+def test_a_replay_is_opened_from_disk_and_stepped_to_the_end(browser: Browser, replay: str) -> None:
+    page = new_page(browser)
+    page.goto(replay)
+    last = int(page.inner_text("#count").split("/")[1])
+    seen = set()
+    for step in range(last):
+        assert page.inner_text("#count") == f"{step} / {last}"
+        seen.add(page.inner_html("#board"))
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#count")).to_have_text(f"{last} / {last}")
+    expect(page.locator("#title")).to_contain_text("win")
+    assert len(seen) > 0.9 * last
+    assert page.locator("#moves .now").count() > 0
+    assert page.locator("#moves .forced").count() > 0 and page.locator("#moves .chance").count() > 0
+    for key, count in (("ArrowLeft", last - 1), ("Home", 0), ("End", last)):
+        page.keyboard.press(key)
+        expect(page.locator("#count")).to_have_text(f"{count} / {last}")
+    close(page)
+
+
+def test_a_replay_plays_by_itself_at_the_chosen_speed(browser: Browser, replay: str) -> None:
+    page = new_page(browser)
+    page.goto(replay)
+    last = int(page.inner_text("#count").split("/")[1])
+    page.select_option("#speed", "0.05")
+    page.keyboard.press("Escape")
+    page.locator("body").click(position={"x": 2, "y": 2})
+    page.keyboard.press(" ")
+    expect(page.locator("#auto")).to_have_text("⏸ Pause")
+    page.wait_for_timeout(300)
+    page.click("#auto")
+    expect(page.locator("#auto")).to_have_text("▶ Play")
+    stopped = int(page.inner_text("#count").split("/")[0])
+    assert 0 < stopped < last
+    page.wait_for_timeout(200)
+    assert int(page.inner_text("#count").split("/")[0]) == stopped
+    close(page)
+
+
+def test_bars_slider_list_and_chart_of_a_replay(browser: Browser, replay: str) -> None:
+    page = new_page(browser)
+    page.goto(replay)
+    page.locator("#slider").fill("40")
+    assert page.inner_text("#count").startswith("40 /")
+    while not page.locator("#choices li").count():
+        page.click("#next")
+    widths = [
+        page.locator("#choices .bar").nth(i).evaluate("b => getComputedStyle(b, '::after').width") for i in (0, 1)
+    ]
+    assert float(widths[0][:-2]) > 100 > float(widths[1][:-2])
+    page.locator("#moves button").nth(10).click()
+    expect(page.locator("#moves [aria-current=step]").first).to_be_visible()
+    chart = page.locator("#chart").bounding_box()
+    assert chart is not None and page.locator("#chart polyline").count() == 6
+    page.mouse.click(chart["x"] + chart["width"] - 22, chart["y"] + 20)
+    assert len(set(page.inner_text("#count").split(" / "))) == 1
+    page.select_option("#game", "1")
+    assert page.locator(".part.player").count() == 2
+    assert page.locator("#opinion").is_hidden()
+    close(page)
+
+
+def test_a_replay_on_a_phone(browser: Browser, replay: str) -> None:
+    page = new_page(browser, PHONE)
+    page.goto(replay)
+    for _ in range(20):
+        page.click("#next")
+        assert is_as_wide_as_its_window(page)
+    expect(page.locator("#count")).to_contain_text("20 /")
+    close(page)

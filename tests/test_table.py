@@ -1,0 +1,708 @@
+"""Tables: what can be done at them, what is refused, what is sent to a browser, and that nothing gets lost."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="the extra `web` is not installed")
+import uvicorn
+from starlette.testclient import TestClient, WebSocketTestSession
+from starlette.websockets import WebSocketDisconnect
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.typing import Origin
+
+from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions
+from montecristo_env.core.constants import Decision
+from montecristo_env.render import draw
+from montecristo_env.render.targets import target
+from montecristo_env.table import LONGEST_FRAME, configure
+from montecristo_env.web.room import MOST_TABLES, Refused, Room, Table
+from montecristo_env.web.server import LONGEST_MESSAGE, make_app
+
+ADDRESS = "http://localhost"
+OURS = {"origin": ADDRESS}
+HIDDEN = {"slot_card", "bag_order", "seed"}
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    return Room(tmp_path / "tables", ["greedy", "random"])
+
+
+@pytest.fixture
+def client(room: Room) -> Iterator[TestClient]:
+    with TestClient(make_app(room), ADDRESS) as client:
+        yield client
+
+
+def opened(room: Room, *players: str, seed: int = 1) -> tuple[str, Table]:
+    """A new table at which bots do not move by themselves."""
+    identity = room.open_table(players, seed)
+    table = room.tables[identity]
+    table.pace = None
+    return identity, table
+
+
+@contextmanager
+def connected(client: TestClient, identity: str, *tokens: str) -> Iterator[WebSocketTestSession]:
+    """A page that shows a table and holds the seats of these tokens."""
+    with client.websocket_connect(f"ws://localhost/tables/{identity}/socket", headers=OURS) as socket:
+        socket.send_json({"do": "resume", "tokens": tokens})
+        yield socket
+
+
+def asked(socket: WebSocketTestSession, message: Any, kind: str) -> dict[str, Any]:
+    """The first answer of this type to a message."""
+    socket.send_text(message if isinstance(message, str) else json.dumps(message))
+    return awaited(socket, kind)
+
+
+def awaited(socket: WebSocketTestSession, kind: str) -> dict[str, Any]:
+    while (answer := socket.receive_json())["type"] != kind:
+        pass
+    return dict(answer)
+
+
+def refused(socket: WebSocketTestSession, message: Any) -> str:
+    """The reason why a message is refused; empty if it is not."""
+    socket.send_text(message if isinstance(message, str) else json.dumps(message))
+    socket.send_json({"do": "the next thing"})
+    reason = awaited(socket, "error")["message"]
+    if "the next thing" in reason:
+        return ""
+    assert "the next thing" in awaited(socket, "error")["message"]
+    return str(reason)
+
+
+def play_on(table: Table, decisions: int, seed: int = 0) -> None:
+    """Random moves of whoever is on turn."""
+    rng = np.random.default_rng(seed)
+    for _ in range(decisions):
+        if table.turn >= 0:
+            legal = table.games.legal_actions(0)
+            table.move([table.turn], str(legal[rng.integers(len(legal))]), len(table.record.events))
+
+
+# --- The board as a way to answer ------------------------------------------------------------------------------------
+
+
+def test_every_action_has_a_place_on_the_board_or_declines_something() -> None:
+    declining = {"stop placing", "stop reinforcing", "stop taking", "keep order"}
+    met: set[str] = set()
+    for n in (2, 3, 4):
+        games = GameBatch(30, n, seed=n)
+        for _ in range(250):
+            for game in range(0, len(games), 3):
+                state, legal = games.public_state(game), games.legal_actions(game)
+                fresh = [action for action in legal if str(action) not in met]
+                places = {group.target for group in draw(state).groups()} - {""} if fresh else set()
+                for action in fresh:
+                    place = target(action, state)
+                    assert place in places if str(action) not in declining else place == "", str(action)
+                    met.add(str(action))
+            games.step(games.sample_actions())
+            games.reset()
+    missed = {str(actions.decode(code)) for code in range(actions.COUNT)} - met
+    assert len(missed) < 15, missed  # marbles seldom lie that high
+    assert all(move.startswith("marble") for move in missed), missed
+
+
+# --- Play ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_person_plays_a_whole_game_against_bots_over_the_wire(client: TestClient, room: Room) -> None:
+    identity = room.open_table(["greedy", "human", "random"], 3)
+    table = room.tables[identity]
+    table.pace = 0.0
+    with connected(client, identity) as socket:
+        asked(socket, {"do": "sit", "seat": 1}, "seat")
+        view: dict[str, Any] = {"player": 0}
+        while view["player"] >= 0:
+            view = awaited(socket, "table")
+            if view["legal"] and view["at"] == len(table.record.events):
+                socket.send_json({"do": "move", "action": view["legal"][0]["action"], "at": view["at"]})
+    assert table.record.result is not None
+    assert GameRecord.load(room.folder / f"{identity}.json").result == table.record.result
+    assert {player for player, _ in table.moves} == {0, 1, 2}
+
+
+def test_bots_play_each_other_while_somebody_watches(client: TestClient, room: Room) -> None:
+    identity, table = opened(room, "random", "greedy")
+    with connected(client, identity) as socket:
+        assert awaited(socket, "table")["you"] == []
+        socket.send_json({"do": "pace", "seconds": 0.0})
+        while awaited(socket, "table")["player"] >= 0:
+            pass
+    assert table.record.result is not None
+
+
+def test_the_story_told_move_by_move_is_that_of_the_whole_game(room: Room) -> None:
+    for n in (2, 3, 4):
+        _, table = opened(room, *["human"] * n, seed=n)
+        play_on(table, 400)
+        told = table.log
+        table._play([move for _, move in table.moves])
+        assert told == table.log
+        assert {entry.kind for entry in told} == {"move", "forced", "chance", "score"}
+
+
+def test_what_is_new_begins_after_ones_last_move(room: Room) -> None:
+    _, table = opened(room, "human", "human", "human")
+    play_on(table, 60)
+    for seat in range(3):
+        view = table.view([seat])
+        assert view["log"][view["since"] - 1]["player"] == seat
+        assert not [e for e in view["log"][view["since"] :] if e["player"] == seat and e["kind"] == "move"]
+
+
+def test_undo_takes_back_the_persons_last_decision(room: Room) -> None:
+    _, table = opened(room, "human", "greedy")
+    assert not table.view([0])["can_undo"]
+    while [player for player, _ in table.moves].count(0) < 5 or table.turn != 0:
+        table.step(table.ask_bot()()) if table.turn else play_on(table, 1)
+    before = table.moves
+    assert table.view([0])["can_undo"]
+    table.undo([0])
+    assert table.turn == 0
+    assert table.moves == before[: len(table.moves)] and before[len(table.moves)][0] == 0
+    assert 0 not in [player for player, _ in before[len(table.moves) + 1 :]]
+
+
+def test_undo_is_for_those_who_play_against_bots_alone(room: Room) -> None:
+    for players, seats in ((("human", "human", "greedy"), [0]), (("human", "greedy"), []), (("greedy", "random"), [])):
+        _, table = opened(room, *players)
+        play_on(table, 40)
+        assert {player for player, _ in table.moves} == set(range(len(players)))
+        before = list(table.record.events)
+        assert not table.view(seats)["can_undo"]
+        with pytest.raises(Refused, match="against bots alone"):
+            table.undo(seats)
+        assert table.record.events == before
+
+
+def test_a_hint_says_what_an_agent_would_do_and_how_sure_it_is(client: TestClient, room: Room) -> None:
+    identity, table = opened(room, "human", "greedy")
+    while table.turn != 0:
+        table.step(table.ask_bot()())
+    with connected(client, identity) as socket:
+        before = table.games.states.tobytes()
+        hint = asked(socket, {"do": "hint", "agent": "greedy"}, "hint")
+    assert hint["agent"] == "greedy" and hint["value"] is None
+    assert hint["choices"][0][1] == 1
+    assert sum(probability for _, probability in hint["choices"]) == pytest.approx(1)
+    assert len(hint["choices"]) == len(table.games.legal_actions(0))
+    assert table.games.states.tobytes() == before
+
+
+def test_an_agent_that_fails_is_named_and_the_server_goes_on(client: TestClient, room: Room) -> None:
+    class Broken:
+        name = "broken"
+
+        def act(self, games: Any, rows: Any) -> Any:
+            raise RuntimeError("no idea")
+
+    identity, table = opened(room, "random", "greedy")
+    table.agents = [Broken(), Broken()]
+    room._made["broken"] = Broken()
+    with connected(client, identity) as socket:
+        assert "no idea" in refused(socket, {"do": "hint", "agent": "broken"})
+        view = asked(socket, {"do": "pace", "seconds": 0.2}, "table")
+        while not view["problem"]:
+            view = awaited(socket, "table")
+        assert re.search("could not move: no idea", view["problem"])
+    assert table.moves == []
+
+
+# --- Seats -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_seat_is_held_by_its_token_until_it_is_left(client: TestClient, room: Room) -> None:
+    identity, table = opened(room, "human", "human")
+    with connected(client, identity) as socket, connected(client, identity) as other:
+        token = asked(socket, {"do": "sit", "seat": 0}, "seat")["token"]
+        assert len(token) >= 32
+        assert "taken" in refused(other, {"do": "sit", "seat": 0})
+        for wrong in ("", token[:-1], token + "A", "\ud800", table.holders[0]):
+            assert "holds no seat" in refused(other, {"do": "resume", "tokens": [wrong]})
+    with connected(client, identity, token) as socket:
+        assert awaited(socket, "table")["you"] == [0]
+        with connected(client, identity, token) as other:  # the same person in another window
+            assert awaited(other, "table")["you"] == [0]
+            other.send_json({"do": "leave"})
+            while awaited(socket, "table")["you"]:
+                pass
+        assert "holds no seat" in refused(socket, {"do": "resume", "tokens": [token]})
+    assert table.holders == [None, None]
+
+
+def test_tokens_are_neither_repeated_nor_kept_on_disk(room: Room) -> None:
+    identity, table = opened(room, "human", "human")
+    tokens = {table.sit(0), table.sit(1)}
+    room.save_seats(identity, table)
+    kept = "".join(path.read_text() for path in room.folder.iterdir())
+    assert len(tokens) == 2
+    assert not [token for token in tokens if token in kept or token in json.dumps(table.view([0, 1]))]
+
+
+# --- Nothing gets lost -----------------------------------------------------------------------------------------------
+
+
+def test_tables_survive_a_restart_to_the_last_byte(room: Room) -> None:
+    identity, table = opened(room, "human", "greedy", "human")
+    token = table.sit(2)
+    play_on(table, 70)
+    room.save_game(identity, table)
+    room.save_seats(identity, table)
+    restarted = Room(room.folder, ["greedy"])
+    again = restarted.tables[identity]
+    assert restarted.problems == []
+    assert again.view([2]) == table.view([2])
+    assert again.seat_of(token) == 2 and again.pace is None
+    names = [name for name in table.games.states.dtype.names or () if name not in ("play_key", "bytes", "scratch")]
+    for name in names:  # hidden things, too: the game goes on as it would have
+        assert again.games.states[name].tobytes() == table.games.states[name].tobytes(), name
+
+
+def test_every_move_is_on_disk_before_anybody_sees_it(client: TestClient, room: Room) -> None:
+    identity, _ = opened(room, "human", "human")
+    with connected(client, identity) as socket:
+        for seat in (0, 1):
+            asked(socket, {"do": "sit", "seat": seat}, "seat")
+        view = awaited(socket, "table")
+        while view["you"] != [0, 1]:
+            view = awaited(socket, "table")
+        for _ in range(5):
+            at = view["at"]
+            socket.send_json({"do": "move", "action": view["legal"][0]["action"], "at": at})
+            while view["at"] == at:
+                view = awaited(socket, "table")
+            stored = GameRecord.load(room.folder / f"{identity}.json")
+            assert len(stored.events) >= view["at"]
+
+
+def test_only_what_changed_is_sent_and_it_adds_up(client: TestClient, room: Room) -> None:
+    identity, table = opened(room, "human", "greedy")
+    token = table.sit(0)
+    parts: dict[str, str] = {}
+    log: list[Any] = []
+    sent = []
+    undone = False
+    with connected(client, identity, token) as socket:
+        socket.send_json({"do": "pace", "seconds": 0.0})
+        while True:
+            view = awaited(socket, "table")
+            parts |= view["parts"]
+            log = log[: view["log_from"]] + view["log"]
+            sent.append(len(view["parts"]))
+            if not view["legal"] or view["at"] != len(table.record.events):
+                continue
+            if len(table.moves) > 40:
+                break
+            if len(table.moves) > 20 and not undone:
+                undone = True
+                socket.send_json({"do": "undo"})
+            else:
+                socket.send_json({"do": "move", "action": view["legal"][-1]["action"], "at": view["at"]})
+    whole = table.view([0])
+    assert undone
+    assert parts == whole["parts"]
+    assert log == whole["log"]
+    assert np.mean(sent) < len(parts) / 2
+
+
+def test_a_full_disk_is_told_and_the_game_goes_on(client: TestClient, room: Room, monkeypatch: Any) -> None:
+    identity, table = opened(room, "human", "human")
+    tokens = [table.sit(0), table.sit(1)]
+    before = files(room)
+
+    def fail(*args: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("montecristo_env.record.write_whole", fail)
+    with connected(client, identity, *tokens) as socket:
+        view = awaited(socket, "table")
+        for _ in range(2):
+            move = {"do": "move", "action": view["legal"][0]["action"], "at": view["at"]}
+            view = asked(socket, move, "table")
+            assert "could not be saved: no space left" in view["problem"]
+    answer = client.post("/tables", json={"players": ["human", "greedy"]}, headers=OURS)
+    assert answer.status_code == 500 and "no space left" in answer.json()["error"]
+    assert len(table.moves) == 2 and list(room.tables) == [identity] and files(room) == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_text("{"),
+        lambda path: path.write_bytes(b"\xff\xfe"),
+        lambda path: path.with_suffix(".seats").unlink(),
+        lambda path: path.with_suffix(".seats").write_text("[]"),
+        lambda path: path.with_suffix(".seats").write_text(
+            '{"players": ["human", "nobody"], "holders": [], "pace": 0}'
+        ),
+        lambda path: path.with_suffix(".seats").write_text(
+            '{"players": ["human", "greedy"], "holders": [], "pace": 0}'
+        ),
+        lambda path: path.write_text(re.sub(r'"seed": \d+', '"seed": null', path.read_text())),
+        lambda path: path.write_text(re.sub(r'"seed": \d+', '"seed": 12345', path.read_text())),
+    ],
+)
+def test_a_damaged_table_is_left_alone_and_named(room: Room, damage: Any) -> None:
+    good, _ = opened(room, "human", "greedy")
+    bad, table = opened(room, "human", "greedy")
+    play_on(table, 20)
+    room.save_game(bad, table)
+    damage(room.folder / f"{bad}.json")
+    left = {path: path.read_bytes() for path in room.folder.iterdir()}
+    restarted = Room(room.folder, ["greedy"])
+    assert list(restarted.tables) == [good]
+    assert len(restarted.problems) == 1 and f"{bad}.json" in restarted.problems[0]
+    assert {path: path.read_bytes() for path in room.folder.iterdir()} == left
+
+
+# --- What is hidden --------------------------------------------------------------------------------------------------
+
+
+def test_games_that_differ_only_in_what_is_hidden_look_the_same_on_the_wire(client: TestClient, room: Room) -> None:
+    rng = np.random.default_rng(0)
+    differing: set[str] = set()
+    for n, decisions in ((2, 0), (2, 90), (3, 40), (4, 120)):
+        identity, table = opened(room, *["human"] * n, seed=decisions)
+        play_on(table, decisions)
+        seat = max(table.turn, 0)
+        token = table.sit(seat)
+        first = everything_sent(client, identity, token)
+        secret = table.games
+        for _ in range(2 if decisions < 50 else 1):
+            table.games = secret.resample_hidden(rng)
+            table.record = copy.deepcopy(table.record)
+            table.record.seed = table.seed = int(table.games.seeds[0])
+            differing |= {name for name in HIDDEN if (table.games.states[name] != secret.states[name]).any()}
+            assert everything_sent(client, identity, token) == first
+        assert str(table.record.seed) not in first
+        assert identity in first  # so that something would be found
+    assert differing == HIDDEN
+
+
+def everything_sent(client: TestClient, identity: str, token: str) -> str:
+    """All that a browser can get about a table."""
+    pages = [
+        client.get(f"/tables{path}").text for path in ("", f"/{identity}", f"/{identity}/record", f"/{identity}/replay")
+    ]
+    messages = []
+    for tokens in ([], [token]):
+        with connected(client, identity, *tokens) as socket:
+            messages.append(awaited(socket, "table"))
+            messages.append(asked(socket, {"do": "hint", "agent": "greedy"}, "hint"))
+    return json.dumps([pages, messages])
+
+
+# --- What is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("", "JSON object"),
+        ("nonsense", "JSON object"),
+        ("[1, 2]", "JSON object"),
+        ("null", "JSON object"),
+        ('"sit"', "JSON object"),
+        ("[" * 4000, "JSON object"),
+        ("{}", "do must be given"),
+        ({"do": 7}, "do must be given"),
+        ({"do": "fly"}, "nothing that can be done"),
+        ({"do": "\ud800"}, "nothing that can be done"),
+        ({"do": "sit"}, "seat must be given"),
+        ({"do": "sit", "seat": "0"}, "seat must be given"),
+        ({"do": "sit", "seat": True}, "seat must be given"),
+        ({"do": "sit", "seat": -1}, "seat -1 is none for a person: these are 0"),
+        ({"do": "sit", "seat": 1}, "seat 1 is none for a person"),
+        ({"do": "sit", "seat": 10**30}, "is none for a person"),
+        ({"do": "resume"}, "tokens must be given"),
+        ({"do": "resume", "tokens": "x"}, "tokens must be given"),
+        ({"do": "resume", "tokens": [7]}, "tokens must be texts"),
+        ({"do": "resume", "tokens": ["x"]}, "holds no seat"),
+        ({"do": "move", "action": "enter A", "at": 0}, "not your turn"),
+        ({"do": "move", "action": "enter A"}, "at must be given"),
+        ({"do": "move", "action": 3, "at": 0}, "action must be given"),
+        ({"do": "undo"}, "against bots alone"),
+        ({"do": "hint", "agent": "mcts"}, "no agent here is called 'mcts': there are greedy, random"),
+        ({"do": "hint", "agent": "policy:/etc/passwd"}, "no agent here"),
+        ({"do": "hint", "agent": "human"}, "no agent here"),
+        ({"do": "hint"}, "agent must be given"),
+        ({"do": "pace", "seconds": 0}, "only those who sit"),
+        ({"do": "pace", "seconds": "fast"}, "seconds must be given"),
+        ({"do": "move", "action": "x" * LONGEST_MESSAGE, "at": 0}, f"may have {LONGEST_MESSAGE} characters"),
+    ],
+)
+def test_a_bad_message_gets_a_reason_and_changes_nothing(
+    client: TestClient, room: Room, message: Any, reason: str
+) -> None:
+    identity, table = opened(room, "human", "greedy", seed=5)
+    before = (table.games.states.tobytes(), list(table.holders), table.pace, files(room))
+    with connected(client, identity) as socket:
+        assert reason in refused(socket, message)
+        assert reason in refused(socket, message), "the connection lives on"
+    assert (table.games.states.tobytes(), list(table.holders), table.pace, files(room)) == before
+
+
+def files(room: Room) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in room.folder.iterdir()}
+
+
+def test_bytes_are_refused(client: TestClient, room: Room) -> None:
+    identity, _ = opened(room, "human", "greedy")
+    with connected(client, identity) as socket:
+        socket.send_bytes(b"\x00\xff")
+        assert "JSON object" in awaited(socket, "error")["message"]
+
+
+def test_moves_that_are_illegal_late_or_not_ones_own_are_refused(client: TestClient, room: Room) -> None:
+    identity, table = opened(room, "human", "human", seed=5)
+    with connected(client, identity) as socket, connected(client, identity) as other:
+        asked(socket, {"do": "sit", "seat": table.turn}, "seat")
+        asked(other, {"do": "sit", "seat": 1 - table.turn}, "seat")
+        at, legal = len(table.record.events), [str(action) for action in table.games.legal_actions(0)]
+        before = table.games.states.tobytes(), files(room)
+        for action in ("return chest", "", "deal Z9", "ENTER A", "../../etc/passwd"):
+            answer = refused(socket, {"do": "move", "action": action, "at": at})
+            assert "is not legal now: allowed are" in answer and legal[0] in answer
+        late = {"do": "move", "action": legal[0], "at": at - 1}
+        assert "has gone on" in refused(socket, late)
+        assert "must decide" in refused(other, late | {"at": at})
+        assert "pace must be one of" in refused(socket, {"do": "pace", "seconds": 0.3})
+        assert (table.games.states.tobytes(), files(room)) == before
+        twice = json.dumps({"do": "move", "action": legal[0], "at": at})
+        socket.send_text(twice)
+        assert "gone on" in refused(socket, twice) or table.turn < 0
+    assert len(table.moves) == 1
+
+
+def test_a_game_that_is_over_takes_no_moves_and_gives_no_hints(client: TestClient, room: Room) -> None:
+    identity, table = opened(room, "human", "human")
+    play_on(table, 2000)
+    assert table.games.states["decision"][0] == Decision.OVER
+    with connected(client, identity) as socket:
+        move = {"do": "move", "action": "enter A", "at": len(table.record.events)}
+        assert "over" in refused(socket, move)
+        assert "over" in refused(socket, {"do": "hint", "agent": "greedy"})
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "JSON object"),
+        (b"\xff\xfe", "JSON object"),
+        (b"[]", "JSON object"),
+        (b'{"players": "human"}', "players must be given as list"),
+        (b'{"players": [1, 2]}', "list of names"),
+        (b'{"players": ["human"]}', "2 to 4 players, not 1"),
+        (b'{"players": ["human", "human", "human", "human", "human"]}', "2 to 4 players, not 5"),
+        (b'{"players": ["human", "policy:/etc/passwd"]}', "no agent here is called 'policy:/etc/passwd'"),
+        (b'{"players": ["human", "../x"]}', "no agent here"),
+        (b'{"players": ["' + b"x" * 5000 + b'"]}', f"{LONGEST_MESSAGE} bytes"),
+    ],
+)
+def test_a_bad_table_is_refused(client: TestClient, room: Room, body: bytes, reason: str) -> None:
+    answer = client.post("/tables", content=body, headers=OURS)
+    assert answer.status_code in (400, 413)
+    assert reason in answer.json()["error"]
+    assert room.tables == {} and files(room) == {}
+
+
+def test_there_is_room_for_so_many_tables(client: TestClient, room: Room) -> None:
+    _, table = opened(room, "human", "greedy")
+    room.tables |= {f"copy{number}": table for number in range(MOST_TABLES)}
+    answer = client.post("/tables", json={"players": ["human", "greedy"]}, headers=OURS)
+    assert answer.status_code == 400 and f"{MOST_TABLES} tables already" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["", "/record", "/replay"])
+def test_unknown_tables_are_refused(client: TestClient, room: Room, path: str) -> None:
+    for identity in ("nothing", "..%2F..%2Fetc%2Fpasswd", "%00", "x" * 3000):
+        answer = client.get(f"/tables/{identity}{path}")
+        assert answer.status_code == 404 and answer.json()["error"]
+    with connected(client, "nothing") as socket:
+        assert "there is no table 'nothing'" in awaited(socket, "error")["message"]
+        with pytest.raises(WebSocketDisconnect):
+            socket.receive_json()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../room.py",
+        "/static/..%2froom.py",
+        "/static/%2e%2e/%2e%2e/record.py",
+        "/static//etc/passwd",
+        "/static/replay.html",
+        "/static/",
+        "/etc/passwd",
+        "/tables/../static/x",
+    ],
+)
+def test_paths_outside_are_refused(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404 and set(answer.json()) == {"error"}
+
+
+def test_other_methods_are_refused(client: TestClient, room: Room) -> None:
+    identity, _ = opened(room, "human", "greedy")
+    for method, path in (("PUT", "/tables"), ("DELETE", f"/tables/{identity}"), ("POST", "/")):
+        assert client.request(method, path, headers=OURS).status_code == 405
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "http://localhost:81", "null", "", "https://localhost.evil", None]
+)
+def test_other_origins_are_refused(client: TestClient, room: Room, origin: str | None) -> None:
+    identity, table = opened(room, "human", "greedy")
+    headers = {} if origin is None else {"origin": origin}
+    answer = client.post("/tables", json={"players": ["human", "greedy"]}, headers=headers)
+    assert answer.status_code == 403 and answer.json()["error"]
+    with (
+        pytest.raises(WebSocketDisconnect),
+        client.websocket_connect(f"ws://localhost/tables/{identity}/socket", headers=headers),
+    ):
+        pass
+    if origin is not None:
+        assert client.get("/tables", headers=headers).status_code == 403
+    assert list(room.tables) == [identity] and table.holders == [None, None]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "localhost.evil.example", "", "[::1", "127.0.0.1.evil"]
+)
+def test_other_names_that_lead_here_are_refused(client: TestClient, room: Room, host: str) -> None:
+    identity, _ = opened(room, "human", "greedy")
+    headers = {"host": host, "origin": f"http://{host}"}
+    for path in ("/", "/tables", f"/tables/{identity}"):
+        assert client.get(path, headers=headers).status_code == 403
+    assert client.post("/tables", json={"players": ["human", "greedy"]}, headers=headers).status_code == 403
+    with (
+        pytest.raises(WebSocketDisconnect),
+        client.websocket_connect(f"ws://localhost/tables/{identity}/socket", headers=headers),
+    ):
+        pass
+    assert list(room.tables) == [identity]
+
+
+def test_names_that_are_allowed_and_addresses_are_answered(room: Room) -> None:
+    with TestClient(make_app(room, ["Castle.local"])) as client:
+        for host in ("localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "192.168.0.7", "castle.local:80"):
+            assert client.get("/", headers={"host": host, "origin": f"http://{host}"}).status_code == 200
+
+
+def test_pages_may_load_nothing_from_elsewhere(client: TestClient, room: Room) -> None:
+    identity, _ = opened(room, "human", "greedy")
+    for path in ("/", f"/tables/{identity}", f"/tables/{identity}/replay", "/static/table.js", "/tables"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_frame_that_is_far_too_long_ends_only_its_own_connection(room: Room) -> None:
+    identity, table = opened(room, "human", "greedy")
+    config = configure(room, "127.0.0.1", 0)
+    listening, server = config.bind_socket(), uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    host = f"127.0.0.1:{listening.getsockname()[1]}"
+    address, origin = f"ws://{host}/tables/{identity}/socket", Origin(f"http://{host}")
+    try:
+        with connect(address, origin=origin) as bad, connect(address, origin=origin) as good:
+            bad.send("x" * (LONGEST_FRAME + 1))
+            with pytest.raises(ConnectionClosed) as closed:
+                bad.recv(20)
+            assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009
+            good.send('{"do": "resume", "tokens": []}')
+            assert json.loads(good.recv(20))["type"] == "table"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+    assert table.moves == []
+
+
+# --- By name ---------------------------------------------------------------------------------------------------------
+
+
+def test_agents_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="no agent is called 'nobody'"):
+        Room(tmp_path, ["nobody"])
+
+
+def test_all_installed_agents_that_need_no_settings_are_offered(tmp_path: Path) -> None:
+    offered = Room(tmp_path).agents
+    assert {"greedy", "random", "mcts"} <= set(offered)
+    assert not {"human", "policy"} & set(offered)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--players", "human", "nobody"], "no agent is called 'nobody'"),
+        (["--players", "human"], "2 to 4 players, not 1"),
+        (["--agents", "policy"], "policy needs the path"),
+        (["--port", "70000"], "port must be from 0 to 65535, but is 70000"),
+        (["--seed", "-1"], "seed"),
+    ],
+)
+def test_the_command_line_refuses_what_it_cannot_do(tmp_path: Path, arguments: list[str], reason: str) -> None:
+    command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--folder", str(tmp_path), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 2 and reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_killed_server_goes_on_with_all_games(tmp_path: Path) -> None:
+    with started(tmp_path, "--players", "random", "greedy") as (_, address):
+        page = urllib.request.urlopen(address, timeout=20)
+        assert page.status == 200 and page.url.startswith("http://127.0.0.1:")
+    with started(tmp_path, "--players") as (server, address):
+        listed = json.load(urllib.request.urlopen(f"{address}tables", timeout=20))
+        assert [table["players"] for table in listed["tables"]] == [["random", "greedy"]]
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=20)
+        assert "Traceback" not in errors
+
+
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server, which is killed in the end, and the address of the page that it opens."""
+    command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--port", "0", "--folder", str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*command, *arguments], stdout=pipe, stderr=pipe, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = re.search(r"http://\S+", server.stdout.readline())
+            assert address is not None
+            yield server, address[0]
+        finally:
+            server.kill()
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    program = "import sys; sys.modules['starlette'] = None; import montecristo_env.table"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert "pip install 'montecristo-env[web]'" in done.stderr
