@@ -5,19 +5,22 @@ MkDocs calls the functions `on_...`. A line `<!-- made: NAME -->` in a page is r
 
 import ast
 import dataclasses
+import enum
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import montecristo_env
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
+
+import montecristo_env
 from montecristo_env import actions, montecristo_v0, tables
 from montecristo_train import settings
 
@@ -72,7 +75,7 @@ def attribute_docs(cls: type) -> dict[str, str]:
     """The text below each attribute of a class; an attribute without one is an error."""
     body = ast.parse(inspect.getsource(cls)).body[0].body
     docs = {}
-    for node, following in zip(body, body[1:], strict=False):
+    for node, following in pairwise(body):
         if isinstance(node, ast.AnnAssign):
             if not (isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)):
                 raise PluginError(f"{cls.__name__}.{node.target.id} has no text below it")
@@ -110,9 +113,27 @@ def module_summary(module: str) -> str:
 
 
 def public_names() -> str:
-    """The reference of everything that `montecristo_env` exports, modules apart: they have sections of their own."""
+    """The reference of everything that `montecristo_env` exports; enumerations and errors come last.
+
+    Modules have pages of their own.
+    """
+
+    def rank(name: str) -> int:
+        kinds = enum.Enum, Exception
+        return next((place for place, kind in enumerate(kinds, start=1) if is_a(name, kind)), 0)
+
+    def is_a(name: str, kind: type) -> bool:
+        exported = getattr(montecristo_env, name)
+        return isinstance(exported, type) and issubclass(exported, kind)
+
     names = [name for name in montecristo_env.__all__ if not inspect.ismodule(getattr(montecristo_env, name))]
-    return "\n\n".join(f"::: montecristo_env.{name}" for name in names)
+    parts = []
+    for name in sorted(names, key=rank):
+        parts.append(f"::: montecristo_env.{name}")
+        if is_a(name, enum.Enum):
+            members = [(str(member.value), f"`{member.name}`") for member in getattr(montecristo_env, name)]
+            parts.append(table(("Number", "Name"), members))
+    return "\n\n".join(parts)
 
 
 MAKERS: dict[str, Callable[[], str]] = {
@@ -156,15 +177,14 @@ def on_config(config: Any) -> None:
     config.nav = _without(config.nav, missing)
 
 
-def _without(nav: list[Any], missing: set[str]) -> list[Any]:
-    kept: list[Any] = []
+def _without(nav: list[dict[str, Any]], missing: set[str]) -> list[dict[str, Any]]:
+    kept: list[dict[str, Any]] = []
     for item in nav:
-        if isinstance(item, dict):
-            ((title, below),) = item.items()
-            if below := _without(below, missing):
-                kept.append({title: below})
-        elif item not in missing:
-            kept.append(item)
+        ((title, below),) = item.items()
+        if isinstance(below, list):
+            below = _without(below, missing)
+        if below and str(below) not in missing:
+            kept.append({title: below})
     return kept
 
 
@@ -199,7 +219,8 @@ _UNTOUCHED = {"a", "code", "pre", "h1", "h2", "h3", "h4", "title"}
 
 
 def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
-    """Makes every clause number a link to the clause."""
+    """Makes every clause number a link to the clause; keeps shapes and ranges on one line."""
+    html = re.sub(r"<td>(\([\d, ]+\)|\d+-\d+)</td>", r'<td class="exact">\1</td>', html)
     rules = files.get_file_from_path(RULES)
     at_rules = page.file.src_uri == RULES
     if rules is None:
