@@ -32,8 +32,9 @@ lint: $(READY)  ## ruff and mypy
 unit: $(READY)  ## all tests, on two workers
 	$(BIN)/python -m pytest -n 2
 
+# Not with --quiet: it would hide warnings from --strict.
 docs: $(READY)  ## build the documentation into site/; warnings and broken links are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 boundscheck: $(READY)  ## the engine's tests again, every array index checked
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 -m engine

@@ -109,7 +109,7 @@ def module_summary(module: str) -> str:
     """The first line of a module's docstring."""
     base = FOLDERS[module.split(".")[0]].joinpath(*module.split("."))
     path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
-    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0].lstrip("# ")
 
 
 def public_names() -> str:
@@ -129,7 +129,7 @@ def public_names() -> str:
     names = [name for name in montecristo_env.__all__ if not inspect.ismodule(getattr(montecristo_env, name))]
     parts = []
     for name in sorted(names, key=rank):
-        parts.append(f"::: montecristo_env.{name}")
+        parts.append(f"::: montecristo_env.{name}\n    options:\n      show_root_full_path: false")
         if is_a(name, enum.Enum):
             members = [(str(member.value), f"`{member.name}`") for member in getattr(montecristo_env, name)]
             parts.append(table(("Number", "Name"), members))
@@ -154,7 +154,7 @@ def environment_page() -> str:
     """The docstring of `montecristo_v0`, in PettingZoo's format; its headings begin at the third level."""
     text = inspect.getdoc(montecristo_v0) or ""
     text = re.sub("^##(#+ )", r"#\1", text, flags=re.MULTILINE)
-    return text.replace("`docs/rules.md`", f"[the rules]({RULES})")
+    return text.replace("`docs/rules.md`", f"[`docs/rules.md`]({RULES})")
 
 
 def root_page(name: str) -> str:
