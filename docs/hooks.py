@@ -21,7 +21,7 @@ from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
 
 import montecristo_env
-from montecristo_env import actions, montecristo_v0, tables
+from montecristo_env import actions, montecristo_v0, render, tables
 from montecristo_train import settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -195,7 +195,7 @@ def on_files(files: Files, config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Puts in the tables; unlinks files that are in the repository, but not in the site."""
+    """Puts in the tables; makes plain text of links to what is optional and missing, or outside of the site."""
 
     def made(match: re.Match[str]) -> str:
         if match[1] not in MAKERS:
@@ -203,12 +203,14 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         return MAKERS[match[1]]()
 
     def unlinked(match: re.Match[str]) -> str:
-        target = (ROOT / "docs" / page.file.src_uri).parent / match[2].partition("#")[0]
-        in_repository = target.exists() and not target.resolve().is_relative_to(ROOT / "docs")
-        return match[1] if in_repository else match[0]
+        name = match[2].partition("#")[0]
+        target = (ROOT / "docs" / page.file.src_uri).parent / name
+        if target.exists():
+            return match[0] if target.resolve().is_relative_to(ROOT / "docs") else match[1]
+        return match[1] if name in OPTIONAL else match[0]
 
     markdown = re.sub(r"^<!-- made: (.+) -->$", made, markdown, flags=re.MULTILINE)
-    return re.sub(r"(?<!!)\[([^\]]+)\]\((\.\./[^)]+)\)", unlinked, markdown)
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(((?!https?:|#)[^)\s]+)\)", unlinked, markdown)
 
 
 # --- clause numbers
@@ -268,12 +270,18 @@ class _Links(HTMLParser):
 
 
 def on_post_build(config: Any) -> None:
-    """Looks at the built pages: every link leads somewhere, and nothing is fetched from elsewhere."""
-    site = Path(config.site_dir)
+    """Looks at the built pages: every link leads somewhere, nothing is fetched, and every exported name is there."""
+    site = Path(config.site_dir).resolve()
     pages = {path: _Links(path) for path in sorted(site.rglob("*.html"))}
     broken = [f"{path.relative_to(site)}: {what}" for path in pages for what in _broken(site, path, pages)]
     if broken:
         raise PluginError("broken links:\n  " + "\n  ".join(broken))
+    reference = {anchor for path, page in pages.items() if path.parent.name == "api" for anchor in page.anchors}
+    described = {anchor.rpartition(".")[2] for anchor in reference}
+    for module in (montecristo_env, montecristo_v0, render):
+        names = {name for name in module.__all__ if not inspect.ismodule(getattr(module, name))}
+        if missing := names - described:
+            raise PluginError(f"the reference lacks names of {module.__name__}: {', '.join(sorted(missing))}")
 
 
 def _broken(site: Path, path: Path, pages: dict[Path, _Links]) -> Iterator[str]:
@@ -289,7 +297,7 @@ def _broken(site: Path, path: Path, pages: dict[Path, _Links]) -> Iterator[str]:
             continue
         target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
         target = target / "index.html" if target.is_dir() else target
-        if not target.is_relative_to(site.resolve()) or not target.exists():
+        if not target.is_relative_to(site) or not target.exists():
             yield f"{link} leads nowhere"
         elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
             yield f"{link}: there is no such anchor"
