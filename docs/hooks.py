@@ -265,7 +265,8 @@ class _Links(HTMLParser):
         known = {name: value for name, value in attrs if value is not None}
         self.anchors |= {known[name] for name in ("id", "name") if name in known}
         self.links += [known["href"]] if tag == "a" and "href" in known else []
-        self.loaded += [known["href"]] if tag == "link" and "href" in known else []
+        if tag == "link" and known.get("rel") not in ("canonical", "prev", "next"):  # those tell, and load nothing
+            self.loaded.append(known["href"])
         self.loaded += [known["src"]] if "src" in known else []
 
 
