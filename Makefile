@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup test lint unit notebooks boundscheck coverage format run bench clean
+.PHONY: help setup test lint docs unit notebooks boundscheck coverage format run bench clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-test: lint unit notebooks boundscheck coverage  ## all checks, as CI runs them
+test: lint docs unit notebooks boundscheck coverage  ## all checks, as CI runs them
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check
@@ -34,6 +34,10 @@ unit: $(READY)  ## all tests, on two workers
 
 notebooks: $(READY)  ## execute the notebooks
 	$(BIN)/python -m pytest -n 2 --nbmake notebooks
+
+# Not with --quiet: it would hide warnings from --strict.
+docs: $(READY)  ## build the documentation into site/; warnings and broken links are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 boundscheck: $(READY)  ## the engine's tests again, every array index checked
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 -m engine
@@ -54,6 +58,6 @@ bench: $(READY)  ## measure the speed of the engine, the shells and the training
 	$(BIN)/python benchmarks/training.py
 
 clean:  ## remove the environment, builds and caches
-	rm -rf $(VENV) build dist *.egg-info agents/*.egg-info train/*.egg-info \
+	rm -rf $(VENV) build dist site *.egg-info agents/*.egg-info train/*.egg-info \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
