@@ -94,7 +94,9 @@ def main() -> None:
     works["tables"] = our_work(SETTINGS)
     print("measuring …", file=sys.stderr, flush=True)
     rates = measure(works, options.repeats)
-    rates["stock"] = [max(parts) for parts in zip(*(rates[f"stock, {games} games"] for games in STOCK_SIZES), strict=True)]
+    rates["stock"] = [
+        max(parts) for parts in zip(*(rates[f"stock, {games} games"] for games in STOCK_SIZES), strict=True)
+    ]
     results = {
         "machine": machine() | {"ray": ray.__version__},
         "repeats": options.repeats,

@@ -1,4 +1,4 @@
-"""Trains an agent by self-play with PPO on Ray RLlib: `python -m montecristo_train.rllib quick`, on one machine or many.
+"""Trains an agent by self-play with PPO on Ray RLlib: `python -m montecristo_train.rllib quick`, or `smoke`, or `full`.
 
 The same game, rewards, credit by seat and pool as in `montecristo_train.ppo`; what plays and what learns are processes
 of Ray, on this machine or, with `--address auto`, on the cluster that it belongs to. A runner that dies, or its whole
@@ -21,6 +21,7 @@ import tyro
 
 from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env.errors import InvalidArgument
+from montecristo_train.extras import DEFAULT_MODULE_ID, PPO, PPOConfig, RLModuleSpec, ray
 from montecristo_train.ppo import (
     AGENT,
     METRICS,
@@ -33,14 +34,6 @@ from montecristo_train.ppo import (
     writing,
 )
 from montecristo_train.rllib_runner import League, MaskedNetwork, RllibSettings, TableRunner, export, spaces
-
-try:
-    import ray
-    from ray.rllib.algorithms.ppo import PPO, PPOConfig
-    from ray.rllib.core import DEFAULT_MODULE_ID
-    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-except ImportError as error:
-    raise ImportError(f"training on Ray needs {error.name}: pip install 'montecristo-env[rllib]'") from error
 
 CHECKPOINTS = "checkpoints"
 
@@ -85,7 +78,10 @@ def make_config(settings: RllibSettings) -> PPOConfig:
     return (
         PPOConfig()
         .environment(
-            observation_space=observations, action_space=choices, env_config={"settings": settings}, disable_env_checking=True
+            observation_space=observations,
+            action_space=choices,
+            env_config={"settings": settings},
+            disable_env_checking=True,
         )
         .env_runners(
             env_runner_cls=TableRunner,
@@ -123,7 +119,7 @@ def on_ray(settings: RllibSettings) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    here = {} if settings.address else {"num_cpus": settings.runners + 1, "include_dashboard": False}
+    here: dict[str, Any] = {} if settings.address else {"num_cpus": settings.runners + 1, "include_dashboard": False}
     ray.init(address=settings.address or "local", log_to_driver=False, **here)
     try:
         yield
