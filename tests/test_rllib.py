@@ -20,13 +20,14 @@ import torch
 from ray.cluster_utils import Cluster
 from ray.rllib.core import Columns
 
-from montecristo_agents.arena import play
+from montecristo_agents.arena import Run, play
+from montecristo_agents.matches import Results
 from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, make_agent
 from montecristo_env.agent import PublicView
 from montecristo_train import rllib, rllib_sweep
 from montecristo_train.credit import seat_advantages
-from montecristo_train.ppo import AGENT, METRICS, new_folder, settings_of
+from montecristo_train.ppo import AGENT, METRICS, new_folder, read_settings
 from montecristo_train.rllib_runner import MASK, SEEN, MaskedNetwork, RllibSettings, TableRunner, export, spaces
 from montecristo_train.seats import SeatCutter
 
@@ -200,7 +201,7 @@ def test_a_run_goes_on_from_its_checkpoint_with_weights_and_league(tmp_path: Pat
     folder = tmp_path / "run"
     new_folder(folder, TINY)
     first = rllib.train(dataclasses.replace(TINY, steps=2 * 12 * 16), folder)
-    settings = settings_of(folder, RllibSettings)
+    settings = read_settings(folder, RllibSettings)
     assert settings == TINY
     training = rllib.Training(settings, folder)
     training.resume()
@@ -239,6 +240,55 @@ def test_without_ray_it_says_what_to_install(module: str) -> None:
     code = f"import sys; sys.modules['ray'] = None\nimport {module}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode and "training on Ray needs ray: pip install 'montecristo-env[rllib]'" in done.stderr
+
+
+# --- the arena
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_tournament_on_ray_is_the_one_played_here(tmp_path: Path) -> None:
+    observations, choices = spaces(False)
+    module = MaskedNetwork(
+        observation_space=observations, action_space=choices, model_config={"hidden": (8,)}, inference_only=False
+    )
+    agents = ["random", "greedy", "mcts:4", PolicyAgent(export(module, {}), temperature=1.0)]
+    runs = []
+    for ray_too in (False, True):
+        run = Run(agents, 3, 4, seed=7, folder=tmp_path / str(ray_too), records=1)
+        run.play(progress=False, ray=ray_too)
+        runs.append((run, Results.join(run.results)))
+    (_, here), (there, on_ray) = runs
+    for name in ("winners", "ranks", "scores", "decisions"):
+        np.testing.assert_array_equal(getattr(on_ray, name), getattr(here, name))
+    assert len(there.results) > 4  # many tasks
+    records = [
+        {path.name: path.read_bytes() for path in (tmp_path / str(ray_too) / "records").iterdir()}
+        for ray_too in (False, True)
+    ]
+    assert records[0] == records[1] and len(records[0]) == 36
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_tournament_begun_here_can_end_on_ray(tmp_path: Path) -> None:
+    agents, whole = ["random", "greedy"], Run(["random", "greedy"], 2, 40, seed=1)
+    whole.play(progress=False)
+    begun = Run(agents, 2, 40, seed=1, folder=tmp_path)
+    first = next(begun._play_here())
+    assert begun.folder is not None
+    begun.folder.save(0, first[0])
+    rest = Run(agents, 2, 40, seed=1, folder=tmp_path)
+    assert 0 < rest.rounds < rest.match.rounds
+    rest.play(progress=False, ray=True)
+    np.testing.assert_array_equal(Results.join(rest.results).scores, Results.join(whole.results).scores)
+
+
+def test_without_ray_the_arena_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['ray'] = None\nfrom montecristo_agents import arena; arena.main()"
+    arguments = ["random", "random", "--deals", "1", "--ray", "--folder", str(tmp_path / "run")]
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "arena: tournaments on Ray need ray: pip install 'montecristo-env[rllib]'"
 
 
 # --- many machines

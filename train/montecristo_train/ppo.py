@@ -301,7 +301,12 @@ def new_folder(folder: Path, settings: SelfPlaySettings) -> None:
         raise InvalidArgument(f"cannot write to {folder}: {error.strerror}") from None
 
 
-def settings_of(folder: Path, kind: type[S] = Settings) -> S:  # type: ignore[assignment]
+def settings_of(folder: Path) -> Settings:
+    """The settings of a run."""
+    return read_settings(folder, Settings)
+
+
+def read_settings(folder: Path, kind: type[S]) -> S:
     """The settings of a run of some recipe."""
     try:
         kept: dict[str, Any] = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["settings"]

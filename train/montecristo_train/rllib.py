@@ -28,8 +28,8 @@ from montecristo_train.ppo import (
     forget_metrics_after,
     new_folder,
     provenance,
+    read_settings,
     run_command,
-    settings_of,
     win_rates,
     writing,
 )
@@ -224,7 +224,7 @@ def main(arguments: list[str]) -> None:
         if len(arguments) != 2:
             raise InvalidArgument("--resume needs the folder of a run and nothing else: --resume RUN")
         folder = Path(arguments[1])
-        train(settings_of(folder, RllibSettings), folder, resume=True)
+        train(read_settings(folder, RllibSettings), folder, resume=True)
         return
     presets = {name: (text, Run(**vars(preset))) for name, (text, preset) in PRESETS.items()}
     chosen = tyro.extras.overridable_config_cli(presets, args=arguments, prog="python -m montecristo_train.rllib")

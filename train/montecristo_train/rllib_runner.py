@@ -7,7 +7,7 @@ share one network, so to RLlib this is one agent with many episodes.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -53,7 +53,7 @@ class RllibSettings(SelfPlaySettings):
     """The cluster: "auto" for the one this machine belongs to; if empty, this machine alone."""
 
 
-def spaces(advised: bool) -> tuple[Dict, Discrete]:
+def spaces(advised: bool) -> tuple[Dict, "Discrete[np.int64]"]:
     """What the network sees, as counts, and what it chooses from."""
     seen = Box(-128, 127, (advice.SIZE,), np.int8) if advised else observation_box("int8")
     return Dict({SEEN: seen, MASK: Box(0, 1, (actions.COUNT,), np.int8)}), Discrete(actions.COUNT)
@@ -72,14 +72,14 @@ class MaskedNetwork(TorchRLModule, ValueFunctionAPI):
         self.policy = nn.Linear(self.hidden[-1], actions.COUNT)
         self.value = nn.Linear(self.hidden[-1], 1)
         for layer in self.trunk:
-            nn.init.orthogonal_(layer.weight, np.sqrt(2))
+            nn.init.orthogonal_(cast(nn.Linear, layer).weight, np.sqrt(2))
         nn.init.orthogonal_(self.policy.weight, 0.01)
         nn.init.orthogonal_(self.value.weight, 1.0)
         scale = advice.SCALE if self.advised else observation.SCALE
         self.register_buffer("scale", torch.from_numpy(scale), persistent=False)
 
     def _features(self, batch: dict[str, Any]) -> torch.Tensor:
-        features = batch[Columns.OBS][SEEN] * self.scale
+        features: torch.Tensor = batch[Columns.OBS][SEEN] * self.scale
         for layer in self.trunk:
             features = torch.relu(layer(features))
         return features
@@ -126,7 +126,7 @@ class TableRunner(SingleAgentEnvRunner):
         seed = int(np.random.SeedSequence((self.settings.seed, self.worker_index or 0)).generate_state(1)[0])
         self.env = make_env(dataclasses.replace(self.settings, tables=tables, seed=seed))
         self.num_envs = tables
-        self._seen = self.env.reset()
+        self._seen: Any = self.env.reset()
         self._cutter = SeatCutter()
         self._rng = np.random.default_rng(seed)
 
@@ -169,7 +169,7 @@ class TableRunner(SingleAgentEnvRunner):
         env.shaping = self.settings.shaping_at(self.num_env_steps_sampled_lifetime)
         seats, ended = np.empty(size, np.int64), np.empty(size, np.bool_)
         paid = np.empty((*size, MAX_PLAYERS), np.float32)
-        columns = {
+        columns: dict[str, NDArray[Any]] = {
             SEEN: np.empty((*size, self._seen.shape[1]), np.int8),
             MASK: np.empty((*size, actions.COUNT), np.int8),
             Columns.ACTIONS: np.empty(size, np.int64),

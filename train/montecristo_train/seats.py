@@ -48,12 +48,13 @@ class SeatCutter:
             columns: what else there is of each decision, (T, N, ...).
         """
         steps, games = seats.shape
+        games_over: NDArray[np.int64] = np.cumsum(ended, axis=0)  # at each table, after each step
         flat: Columns = {name: values.reshape(-1, *values.shape[2:]) for name, values in columns.items()}
         flat["game"] = np.tile(np.arange(games), steps)
         flat["seat"] = seats.ravel()
         flat["time"] = np.repeat(np.arange(steps), games)
         flat["owed"] = np.zeros(steps * games, np.float32)  # rewards of earlier rollouts
-        flat["number"] = (np.cumsum(ended, axis=0) - ended).ravel()  # of the game at this table in this rollout
+        flat["number"] = (games_over - ended.astype(np.int64)).ravel()  # of the game at this table in this rollout
         if self._waiting:
             flat = {name: np.concatenate([self._waiting[name], values]) for name, values in flat.items()}
 
@@ -62,11 +63,10 @@ class SeatCutter:
         flat, key = {name: values[order] for name, values in flat.items()}, key[order]
         game, seat, time = flat["game"], flat["seat"], flat["time"]
         last = np.append(key[1:] != key[:-1], True)  # of its trajectory
-        over = flat["number"] < ended.sum(axis=0)[game]
+        over = flat["number"] < games_over[-1, game]
         until = np.where(last, steps, np.append(time[1:], 0))
         finished = last & over
-        games_over = np.cumsum(ended, axis=0)[:, game[finished]]  # after each step, at the tables of these
-        until[finished] = (games_over > flat["number"][finished]).argmax(axis=0) + 1
+        until[finished] = (games_over[:, game[finished]] > flat["number"][finished]).argmax(axis=0) + 1
         total = np.concatenate([np.zeros((1, games, MAX_PLAYERS), np.float32), np.cumsum(paid, axis=0)])
         rewards = (flat["owed"] + total[until, game, seat] - total[time, game, seat]).astype(np.float32)
 
