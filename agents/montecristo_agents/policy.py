@@ -96,6 +96,11 @@ class Network:
         object.__setattr__(self, "_layers", layers)
         _library.compile_once(_call_every_entry_point)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy from another process needs the compiled code here, too."""
+        self.__dict__.update(state)
+        _library.compile_once(_call_every_entry_point)
+
     @property
     def inputs(self) -> int:
         """How many numbers it looks at."""
