@@ -31,6 +31,7 @@ SETTINGS = dataclasses.replace(
 )
 STOCK_SIZES = (1, 16, 64)
 STOCK_STEPS = 2000
+ROLLOUTS = 5  # of each runner in a measurement of scaling
 AIM = 5.0
 
 
@@ -77,7 +78,7 @@ def measure_scaling(repeats: int) -> dict[str, Any]:
 
     def seconds(chosen: list[Any]) -> float:
         begun = time.perf_counter()
-        ray.get([runner.sample.remote() for runner in chosen])
+        ray.get([runner.sample.remote() for runner in chosen for _ in range(ROLLOUTS)])
         return time.perf_counter() - begun
 
     seconds(runners)  # warms up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -289,6 +290,23 @@ def test_without_ray_the_arena_says_what_to_install(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.strip() == "arena: tournaments on Ray need ray: pip install 'montecristo-env[rllib]'"
+
+
+def test_an_agent_from_another_process_finds_the_compiled_code() -> None:
+    """It was not made there, so nothing had looked for the code, and every process compiled for a minute."""
+    agents = [make_agent("greedy"), make_agent("mcts:2"), make_agent("ppo")]
+    code = """
+import pickle, sys
+import numpy as np
+from montecristo_agents import greedy, mcts, policy
+from montecristo_env import GameBatch, PublicView
+for agent in pickle.loads(sys.stdin.buffer.read()):
+    agent.act(PublicView(GameBatch(2, 2, seed=0)), np.arange(2))
+print(greedy.library._ready, mcts.library._ready, policy._library._ready)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input=pickle.dumps(agents), capture_output=True, check=True)
+    assert done.stdout.split() == [b"True"] * 3
 
 
 # --- many machines

@@ -97,9 +97,9 @@ class Network:
         _library.compile_once(_call_every_entry_point)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy from another process needs the compiled code here, too."""
+        """A copy from another process needs the compiled code here, too, and weights that it may write: Ray's are not."""
         self.__dict__.update(state)
-        _library.compile_once(_call_every_entry_point)
+        self.__post_init__()
 
     @property
     def inputs(self) -> int:
