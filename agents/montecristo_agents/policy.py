@@ -97,7 +97,7 @@ class Network:
         _library.compile_once(_call_every_entry_point)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy from another process needs the compiled code here, too, and weights that it may write: Ray's are not."""
+        """A copy from another process needs the compiled code here, too, and arrays of its own: Ray's are read-only."""
         self.__dict__.update(state)
         self.__post_init__()
 
