@@ -37,6 +37,7 @@ INTERNAL = {
     "montecristo_env.threads",
     "montecristo_env.view",
     "montecristo_agents.extras",
+    "montecristo_train.extras",
     "montecristo_agents.outlook",
     "montecristo_agents.tree",
 }

@@ -16,7 +16,7 @@ import sys
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from montecristo_agents.extras import (
     TimeRemainingColumn,
     tyro,
 )
-from montecristo_agents.matches import Match, Results, deal_seeds
+from montecristo_agents.matches import Match, Played, Results, deal_seeds
 from montecristo_agents.report import Report, make_report
 from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
@@ -43,6 +43,7 @@ from montecristo_env.files import write_whole
 CHUNK_SECONDS = 5.0  # what is played between two savings takes about so long
 CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before
 CHUNK_GAMES = 8192  # at most: two threads' worth
+CHUNKS_PER_CORE = 4  # on Ray: enough that no core waits long for the others at the end
 MOST_DEALS = 10_000_000
 MOST_SEED = 2**64 - 1
 BAD_INPUT, INTERRUPTED = 2, 130  # exit statuses
@@ -61,8 +62,9 @@ def play(
     records: int = 0,
     focus: int | None = None,
     progress: bool = True,
+    ray: bool = False,
 ) -> Report:
-    """Lets agents play against each other and reports; see `Run` for the arguments.
+    """Lets agents play against each other and reports; see `Run` and `Run.play` for the arguments.
 
     ```python
     report = play(["random", my_agent], players=3, deals=100)
@@ -71,7 +73,7 @@ def play(
     ```
     """
     run = Run(agents, players, deals, seed, ruleset=ruleset, folder=folder, records=records, focus=focus)
-    run.play(progress)
+    run.play(progress, ray)
     return run.report()
 
 
@@ -143,28 +145,59 @@ class Run:
         """How many deals are done at all tables."""
         return self.rounds // len(self.match.tables)
 
-    def play(self, progress: bool = True) -> None:
-        """Plays what is left, chunk by chunk. A KeyboardInterrupt loses no more than a chunk."""
-        n, size = self.match.players, 1
+    def play(self, progress: bool = True, ray: bool = False) -> None:
+        """Plays what is left, chunk by chunk. A KeyboardInterrupt loses no more than the chunks being played.
+
+        Args:
+            progress: whether to show a bar.
+            ray: whether to play the chunks as tasks on a Ray cluster, many at a time; the games are the same.
+        """
+        n = self.match.players
         if self.rounds == self.match.rounds:
             return
+        chunks = self._play_on_ray() if ray else self._play_here()
         with _progress_bar(progress) as bar:
             task = bar.add_task("playing", total=self.match.rounds * n, completed=self.rounds * n, rate=0.0)
             begun, before = time.perf_counter(), self.rounds
-            while (first := self.rounds) < self.match.rounds:
-                recorded = first < self.recorded_rounds
-                end = min(first + size, self.recorded_rounds if recorded else self.match.rounds)
-                start = time.perf_counter()
-                results, records = self.match.play(first, end, self.names if recorded else None)
+            for results, records in chunks:
+                first = self.rounds
                 if self.folder is not None:
                     for place, record in enumerate(records):
                         deal, table = divmod(first + place // n, len(self.match.tables))
                         record.save(self.folder.records / f"deal{deal}-table{table}-seat{place % n}.json")
                     self.folder.save(first, results)
                 self.results.append(results)
-                now = time.perf_counter()
-                size = _next_size(end - first, now - start, CHUNK_GAMES // n)
-                bar.update(task, completed=end * n, rate=(end - before) * n / (now - begun))
+                rate = (self.rounds - before) * n / (time.perf_counter() - begun)
+                bar.update(task, completed=self.rounds * n, rate=rate)
+
+    def _play_here(self) -> Iterator[Played]:
+        """Chunk after chunk, of a size that takes some seconds."""
+        size = 1
+        while (first := self.rounds) < self.match.rounds:
+            end = self._end_of_chunk(first, size)
+            start = time.perf_counter()
+            yield self.match.play(first, end, self._recorded_names(first))
+            size = _next_size(end - first, time.perf_counter() - start, CHUNK_GAMES // self.match.players)
+
+    def _play_on_ray(self) -> Iterator[Played]:
+        """Many chunks at a time, in order: all of one size, so that every task has some of each table's rounds."""
+        from montecristo_agents.cluster import cores, play_in_order  # Ray is an extra
+
+        left = self.match.rounds - self.rounds
+        size = max(1, min(left // (CHUNKS_PER_CORE * cores()), CHUNK_GAMES // self.match.players))
+        chunks, first = [], self.rounds
+        while first < self.match.rounds:
+            end = self._end_of_chunk(first, size)
+            chunks.append((first, end, self._recorded_names(first)))
+            first = end
+        return play_in_order(self.match, chunks)
+
+    def _end_of_chunk(self, first: int, size: int) -> int:
+        """Rounds that are recorded and others do not share a chunk."""
+        return min(first + size, self.recorded_rounds if first < self.recorded_rounds else self.match.rounds)
+
+    def _recorded_names(self, first: int) -> list[str] | None:
+        return self.names if first < self.recorded_rounds else None
 
     def report(self) -> Report:
         """What the deals that are done have shown."""
@@ -292,6 +325,8 @@ class Options:
     """Where results, tables and pictures go; default: a folder of its own for these settings in runs/arena."""
     records: int = 0
     """Record all games of so many deals, as JSON, in the folder."""
+    ray: bool = False
+    """Play on the Ray cluster that this machine belongs to, or on a local one; the games are the same."""
 
 
 def main() -> None:
@@ -300,9 +335,9 @@ def main() -> None:
     folder = options.folder or _default_folder(options)
     interrupted = False
     try:
-        run = Run(**asdict(options) | {"folder": folder})
+        run = Run(**{name: value for name, value in asdict(options).items() if name != "ray"} | {"folder": folder})
         try:
-            run.play()
+            run.play(ray=options.ray)
         except KeyboardInterrupt:
             interrupted = True
         if run.deals:
@@ -321,6 +356,7 @@ def main() -> None:
 def _default_folder(options: Options) -> Path:
     """A folder of its own for these settings: a readable name and a hash."""
     settings = {**asdict(options), "folder": None, "version": montecristo_env.__version__}
+    del settings["ray"]  # the same run, wherever it is played
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     name = re.sub(r"[^\w.]+", "-", "-".join(options.agents))[:_FOLDER_NAME_LENGTH]
     return Path("runs", "arena", f"{name}-{options.players}p-{digest}")

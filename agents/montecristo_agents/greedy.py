@@ -452,6 +452,7 @@ class GreedyAgent:
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
+        library.compile_once(_call_every_entry_point)  # again: a copy from another process was not made here
         positions = games.public_rows(rows)
         actions = np.empty(positions.size, np.int64)
         share(choose_actions, positions, actions, size=positions.size, threads=ALL_CORES, least=ROWS_PER_THREAD)

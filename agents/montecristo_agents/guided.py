@@ -77,6 +77,7 @@ class GuidedAgent:
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
+        library.compile_once(_call_every_entry_point)  # again: a copy from another process was not made here
         parts = [rows[begin : begin + GAMES_AT_ONCE] for begin in range(0, rows.size, GAMES_AT_ONCE)]
         return np.concatenate([np.zeros(0, np.int64), *(self._search(games, part) for part in parts)])
 

@@ -10,7 +10,7 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,9 @@ class Results:
         return cls(**joined, seconds=np.sum([part.seconds for part in parts], axis=0))
 
 
+Played: TypeAlias = tuple[Results, list[GameRecord]]
+
+
 class Match:
     """All games of some agents against each other.
 
@@ -108,7 +111,7 @@ class Match:
         alone = np.eye(self.players, dtype=np.bool_)
         return np.where(alone, lone[:, None, None], rest[:, None, None])
 
-    def play(self, first: int, end: int, names: Sequence[str] | None = None) -> tuple[Results, list[GameRecord]]:
+    def play(self, first: int, end: int, names: Sequence[str] | None = None) -> Played:
         """Plays the rounds from `first` to before `end`; with the agents' names, it records their games too."""
         n = self.players
         rounds = np.arange(first, end)

@@ -77,6 +77,7 @@ class MctsAgent:
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
+        library.compile_once(_call_every_entry_point)  # again: a copy from another process was not made here
         keys = games.random_keys(rows)
         roots = games.resample_hidden(keys, rows).states
         parts = min(ALL_CORES, roots.size)

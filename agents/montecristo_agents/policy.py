@@ -96,6 +96,11 @@ class Network:
         object.__setattr__(self, "_layers", layers)
         _library.compile_once(_call_every_entry_point)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy from another process needs the compiled code here, too, and arrays of its own: Ray's are read-only."""
+        self.__dict__.update(state)
+        self.__post_init__()
+
     @property
     def inputs(self) -> int:
         """How many numbers it looks at."""

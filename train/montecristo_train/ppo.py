@@ -13,10 +13,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from torch.distributions import Distribution
 
 from montecristo_agents.arena import play
 from montecristo_agents.policy import Network, PolicyAgent
-from montecristo_env import make_agent
+from montecristo_env import Agent, make_agent
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
@@ -37,9 +37,9 @@ from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
 from montecristo_train.imitation import imitate
 from montecristo_train.network import export, load, policy_kwargs
-from montecristo_train.pool import Opponent, Pool
-from montecristo_train.selfplay import SelfPlayVecEnv
-from montecristo_train.settings import PRESETS, Settings
+from montecristo_train.pool import Pool
+from montecristo_train.selfplay import SelfPlayVecEnv, make_env
+from montecristo_train.settings import PRESETS, SelfPlaySettings, Settings
 
 AGENT, CHECKPOINT, CURVE, METRICS, SETTINGS, TENSORBOARD = (
     "agent.safetensors",
@@ -50,18 +50,8 @@ AGENT, CHECKPOINT, CURVE, METRICS, SETTINGS, TENSORBOARD = (
     "tensorboard",
 )
 NEVER = 2**62
+S = TypeVar("S", bound=SelfPlaySettings)
 EVALUATION_SEED = 1_000_003  # deals that no table of a run is likely to play
-
-
-def make_env(settings: Settings) -> SelfPlayVecEnv:
-    """The tables of a run, with its scripted opponents."""
-    shares = np.cumsum(settings.players) / np.sum(settings.players)
-    players = 2 + np.searchsorted(shares, (np.arange(settings.tables) + 0.5) / settings.tables)
-    scripted = [Opponent(make_agent(name), past_self=False) for name in settings.scripted]
-    pool = Pool(
-        settings.past_share, settings.scripted_share, settings.pool_size, alone=settings.alone, members=scripted
-    )
-    return SelfPlayVecEnv(players, pool, settings.seed, settings.reward, settings.advised)
 
 
 def make_model(settings: Settings, env: SelfPlayVecEnv) -> MaskablePPO:
@@ -117,7 +107,7 @@ class Coach(BaseCallback):
         done = self.settings.share_done(self.model.num_timesteps)
         entropy = self.settings.entropy, self.settings.final_entropy
         self.model.ent_coef = entropy[0] + (entropy[1] - entropy[0]) * done
-        self.env.shaping = self.settings.shaping * max(0.0, 1 - done / max(self.settings.shaping_share, 1e-9))
+        self.env.shaping = self.settings.shaping_at(self.model.num_timesteps)
 
     def _on_step(self) -> bool:
         return True
@@ -140,33 +130,9 @@ class Coach(BaseCallback):
             self.save()
 
     def evaluate(self) -> None:
-        """Plays the best moves of the learner against the baselines and its past selves, on deals of their own."""
-        agent = PolicyAgent(export(self.model, {}))
-        agent.name = "learner"
+        """Plays the best moves of the learner against the baselines and its past selves."""
         past = [member.agent for member in self.env.pool.members if member.past_self]
-        others: list[Any] = [*self.settings.evaluate_against, *past[-1:]]
-        deals = self.settings.evaluate_deals
-        report = play([*others, agent], 2, deals, EVALUATION_SEED, focus=len(others), progress=False)
-        self.latest = {}
-        for other in others:
-            name = other if isinstance(other, str) else "past_self"
-            pair = report.pair("learner", other if isinstance(other, str) else other.name)
-            if pair is not None:
-                self.latest[f"win_rate/{name}"] = pair.win_rate.value
-        for players in (3, 4):
-            if self.settings.players[players - 2] == 0:
-                continue
-            report = play(
-                [self.settings.evaluate_against[-1], agent],
-                players,
-                deals // 2,
-                EVALUATION_SEED,
-                focus=1,
-                progress=False,
-            )
-            pair = report.pair("learner", self.settings.evaluate_against[-1])
-            if pair is not None:
-                self.latest[f"win_rate/{self.settings.evaluate_against[-1]}_{players}p"] = pair.win_rate.value
+        self.latest = win_rates(self.settings, PolicyAgent(export(self.model, {})), past[-1:])
 
     def _log(self, rate: float) -> None:
         """One line of metrics, for TensorBoard too."""
@@ -202,6 +168,29 @@ class Coach(BaseCallback):
         extra = {"rollouts": self.rollouts, "latest": self.latest}
         with writing(self.folder / CHECKPOINT):
             write_checkpoint(self.folder / CHECKPOINT, self.model, self.env, extra)
+
+
+def win_rates(settings: SelfPlaySettings, agent: PolicyAgent, past: Sequence[Agent]) -> dict[str, float]:
+    """How the learner does against the baselines and past selves, on deals of their own."""
+    agent.name = "learner"
+    others: list[Any] = [*settings.evaluate_against, *past]
+    deals = settings.evaluate_deals
+    report = play([*others, agent], 2, deals, EVALUATION_SEED, focus=len(others), progress=False)
+    rates = {}
+    for other in others:
+        name = other if isinstance(other, str) else "past_self"
+        pair = report.pair("learner", other if isinstance(other, str) else other.name)
+        if pair is not None:
+            rates[f"win_rate/{name}"] = pair.win_rate.value
+    hardest = settings.evaluate_against[-1]
+    for players in (3, 4):
+        if settings.players[players - 2] == 0:
+            continue
+        report = play([hardest, agent], players, deals // 2, EVALUATION_SEED, focus=1, progress=False)
+        pair = report.pair("learner", hardest)
+        if pair is not None:
+            rates[f"win_rate/{hardest}_{players}p"] = pair.win_rate.value
+    return rates
 
 
 class CannotWrite(MonteCristoError):
@@ -300,7 +289,7 @@ def forget_metrics_after(path: Path, steps: int) -> None:
         write_whole(path, "".join(f"{line}\n" for line in kept).encode())
 
 
-def new_folder(folder: Path, settings: Settings) -> None:
+def new_folder(folder: Path, settings: SelfPlaySettings) -> None:
     """Makes a run folder; one that holds another run is refused."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -314,10 +303,15 @@ def new_folder(folder: Path, settings: Settings) -> None:
 
 def settings_of(folder: Path) -> Settings:
     """The settings of a run."""
+    return read_settings(folder, Settings)
+
+
+def read_settings(folder: Path, kind: type[S]) -> S:
+    """The settings of a run of some recipe."""
     try:
         kept: dict[str, Any] = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["settings"]
         values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
-        return Settings(**values)
+        return kind(**values)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidArgument(f"{folder} is no folder of a training run: {error}") from None
 

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from montecristo_agents import advice
-from montecristo_env import GameBatch, actions
+from montecristo_env import GameBatch, actions, make_agent
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
 from montecristo_env.learner import observation_box
-from montecristo_train.pool import Pool
+from montecristo_train.pool import Opponent, Pool
+from montecristo_train.settings import SelfPlaySettings
 
 LEARNER = -1  # who holds a seat: the learner, or a place in the pool
 Floats = NDArray[np.float32]
@@ -201,3 +202,14 @@ class SelfPlayVecEnv(VecEnv):
 
     def close(self) -> None:
         """There is nothing to close."""
+
+
+def make_env(settings: SelfPlaySettings) -> SelfPlayVecEnv:
+    """The tables of a run, with its scripted opponents."""
+    shares = np.cumsum(settings.players) / np.sum(settings.players)
+    players = 2 + np.searchsorted(shares, (np.arange(settings.tables) + 0.5) / settings.tables)
+    scripted = [Opponent(make_agent(name), past_self=False) for name in settings.scripted]
+    pool = Pool(
+        settings.past_share, settings.scripted_share, settings.pool_size, alone=settings.alone, members=scripted
+    )
+    return SelfPlayVecEnv(players, pool, settings.seed, settings.reward, settings.advised)

@@ -1,11 +1,11 @@
-"""The settings of a training run: this dataclass is also the command line, and its presets are the subcommands."""
+"""The settings of a training run: each dataclass is also a command line, and its presets are the subcommands."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Self-play with MaskablePPO; a step is one decision of the learner."""
+class SelfPlaySettings:
+    """What all recipes of self-play with PPO share; a step is one decision of the learner."""
 
     steps: int = 50_000_000
     """How long to train."""
@@ -51,13 +51,6 @@ class Settings:
     shaping_share: float = 0.5
     """The share of the training after which that weight has gone to zero."""
 
-    start: str = ""
-    """A model file (`policy:PATH`) to start from, with the same hidden layers; from scratch if empty."""
-    imitate: str = "greedy"
-    """A scripted player whose choices are learnt before self-play begins; nobody's if empty."""
-    imitate_steps: int = 1_000_000
-    """How many of his decisions."""
-
     past_share: float = 0.1
     """The share of games with a past self at the table."""
     scripted_share: float = 0.5
@@ -79,12 +72,29 @@ class Settings:
     """On so many deals, in every seat."""
     checkpoint_every: int = 25
     """Updates between checkpoints."""
-    threads: int = 2
-    """For torch."""
 
     def share_done(self, steps: int) -> float:
         """How much of the training is done after so many steps, from 0 to 1."""
         return min(1.0, steps / self.steps)
+
+    def shaping_at(self, steps: int) -> float:
+        """The weight of the score margin after so many steps."""
+        return self.shaping * max(0.0, 1 - self.share_done(steps) / max(self.shaping_share, 1e-9))
+
+
+@dataclass(frozen=True)
+class Settings(SelfPlaySettings):
+    """Self-play with MaskablePPO."""
+
+    start: str = ""
+    """A model file (`policy:PATH`) to start from, with the same hidden layers; from scratch if empty."""
+    imitate: str = "greedy"
+    """A scripted player whose choices are learnt before self-play begins; nobody's if empty."""
+    imitate_steps: int = 1_000_000
+    """How many of his decisions."""
+
+    threads: int = 2
+    """For torch."""
 
 
 QUICK = Settings(

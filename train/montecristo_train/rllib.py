@@ -1,0 +1,240 @@
+"""Trains an agent by self-play with PPO on Ray RLlib: `python -m montecristo_train.rllib quick`, or `smoke`, or `full`.
+
+The same game, rewards, credit by seat and pool as in `montecristo_train.ppo`; what plays and what learns are processes
+of Ray, on this machine or, with `--address auto`, on the cluster that it belongs to. A runner that dies, or its whole
+machine, is replaced, and training goes on. A run folder holds settings, metrics, checkpoints and the trained agent,
+`policy:RUN/agent.safetensors`; `--resume RUN` goes on from the last checkpoint.
+"""
+
+import dataclasses
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+
+from montecristo_agents.policy import Network, PolicyAgent
+from montecristo_env.errors import InvalidArgument
+from montecristo_train.extras import DEFAULT_MODULE_ID, PPO, PPOConfig, RLModuleSpec, ray
+from montecristo_train.ppo import (
+    AGENT,
+    METRICS,
+    forget_metrics_after,
+    new_folder,
+    provenance,
+    read_settings,
+    run_command,
+    win_rates,
+    writing,
+)
+from montecristo_train.rllib_runner import League, MaskedNetwork, RllibSettings, TableRunner, export, spaces
+
+CHECKPOINTS = "checkpoints"
+
+SMOKE = RllibSettings(
+    steps=40_000,
+    tables=64,
+    rollout=32,
+    advised=False,
+    hidden=(32,),
+    batch=256,
+    epochs=2,
+    learning_rate=1e-3,
+    snapshot_every=5,
+    evaluate_every=10,
+    evaluate_deals=10,
+    checkpoint_every=10,
+)
+QUICK = RllibSettings(
+    steps=1_500_000,
+    advised=False,
+    hidden=(256,),
+    learning_rate=1e-3,
+    final_learning_rate=1e-4,
+    snapshot_every=20,
+    evaluate_every=20,
+    evaluate_deals=50,
+)
+FULL = RllibSettings()
+
+PRESETS = {
+    "smoke": ("a minute: to see that it works", SMOKE),
+    "quick": ("minutes: an agent that beats random", QUICK),
+    "full": ("hours: as strong as it gets", FULL),
+}
+
+
+def make_config(settings: RllibSettings) -> PPOConfig:
+    """The run in RLlib's words."""
+    if settings.tables % max(1, settings.runners):
+        raise InvalidArgument(f"{settings.runners} runners cannot share {settings.tables} tables equally")
+    observations, choices = spaces(settings.advised)
+    return (
+        PPOConfig()
+        .environment(
+            observation_space=observations,
+            action_space=choices,
+            env_config={"settings": settings},
+            disable_env_checking=True,
+        )
+        .env_runners(
+            env_runner_cls=TableRunner,
+            num_env_runners=settings.runners,
+            rollout_fragment_length=settings.rollout,
+            sample_timeout_s=None,
+        )
+        .learners(num_learners=0)
+        .rl_module(rl_module_spec=RLModuleSpec(MaskedNetwork, model_config={"hidden": settings.hidden}))
+        .training(
+            lr=[[0, settings.learning_rate], [settings.steps, settings.final_learning_rate]],
+            entropy_coeff=[[0, settings.entropy], [settings.steps, settings.final_entropy]],
+            gamma=settings.discount,
+            lambda_=settings.decay,
+            clip_param=settings.clip,
+            vf_clip_param=float("inf"),
+            vf_loss_coeff=settings.value_weight,
+            use_kl_loss=False,
+            grad_clip=settings.gradient_limit,
+            grad_clip_by="global_norm",
+            train_batch_size=settings.tables * settings.rollout,
+            minibatch_size=settings.batch,
+            num_epochs=settings.epochs,
+        )
+        .fault_tolerance(restart_failed_env_runners=True)
+        .callbacks(League)
+        .debugging(seed=settings.seed, log_level="ERROR")
+        .reporting(min_time_s_per_iteration=0)
+    )
+
+
+@contextmanager
+def on_ray(settings: RllibSettings) -> Iterator[None]:
+    """Joins the cluster, or makes one of this machine alone; one that is in use already is left as it is."""
+    if ray.is_initialized():
+        yield
+        return
+    here: dict[str, Any] = {} if settings.address else {"num_cpus": settings.runners + 1, "include_dashboard": False}
+    ray.init(address=settings.address or "local", log_to_driver=False, **here)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+class Training:
+    """A run: RLlib's algorithm, and what is kept of it in a folder."""
+
+    def __init__(self, settings: RllibSettings, folder: Path) -> None:
+        self.settings, self.folder = settings, folder
+        self.algorithm: PPO = make_config(settings).build_algo()
+        self.latest: dict[str, float] = {}  # results of the last evaluation
+        self.steps = 0
+
+    def resume(self) -> None:
+        """Goes on from the last checkpoint."""
+        found = sorted((self.folder / CHECKPOINTS).glob("[0-9]*"))
+        if not found:
+            raise InvalidArgument(f"{self.folder} has no checkpoint to go on from")
+        self.algorithm.load_checkpoint(str(found[-1].resolve()))
+        self.steps = int(self.algorithm.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime")))
+        forget_metrics_after(self.folder / METRICS, self.steps)
+
+    def update(self) -> dict[str, Any]:
+        """Plays and learns once."""
+        begun = time.perf_counter()
+        result: dict[str, Any] = self.algorithm.train()
+        played, self.steps = self.steps, int(result["env_runners"]["num_env_steps_sampled_lifetime"])
+        number = self.algorithm.iteration
+        if number % self.settings.evaluate_every == 0 or self.steps >= self.settings.steps:
+            self.evaluate()
+        self._log(result, (self.steps - played) / (time.perf_counter() - begun))
+        if number % self.settings.checkpoint_every == 0 or self.steps >= self.settings.steps:
+            self.save()
+        return result
+
+    def network(self) -> Network:
+        """The network as it is now."""
+        training = {"settings": dataclasses.asdict(self.settings), "steps": self.steps} | provenance()
+        return export(
+            self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID], training | {"win_rates": self.latest}
+        )
+
+    def evaluate(self) -> None:
+        """Plays the best moves of the learner against the baselines."""
+        self.latest = win_rates(self.settings, PolicyAgent(self.network()), [])
+
+    def _log(self, result: dict[str, Any], rate: float) -> None:
+        """One line of metrics, for the file and for people."""
+        learner = result["learners"][DEFAULT_MODULE_ID]
+        metrics = {"steps": self.steps, "rollouts": self.algorithm.iteration, "time/fps": rate} | self.latest
+        metrics |= {f"train/{name}": float(learner[name]) for name in ("policy_loss", "vf_loss", "entropy")}
+        metrics |= {f"game/{name}": float(value) for name, value in result["env_runners"].get("game", {}).items()}
+        with writing(self.folder / METRICS), (self.folder / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(metrics) + "\n")
+        wins = ", ".join(f"{name.split('/')[-1]} {value:.0%}" for name, value in self.latest.items())
+        print(f"{self.steps:,} of {self.settings.steps:,} steps, {rate:,.0f}/s; wins: {wins}", flush=True)
+
+    def save(self) -> None:
+        """Writes the agent and a checkpoint, which takes the place of older ones when it is complete."""
+        with writing(self.folder / AGENT):
+            self.network().save(self.folder / AGENT, np.float16)
+        folder = self.folder / CHECKPOINTS
+        complete, unfinished = folder / f"{self.algorithm.iteration:09}", folder / "unfinished"
+        with writing(complete):
+            folder.mkdir(exist_ok=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
+            self.algorithm.save_to_path(unfinished.resolve())
+            shutil.rmtree(complete, ignore_errors=True)
+            unfinished.rename(complete)
+            for older in sorted(folder.glob("[0-9]*"))[:-1]:
+                shutil.rmtree(older)
+
+
+def train(settings: RllibSettings, folder: Path, resume: bool = False) -> Network:
+    """Trains, or goes on training, in a run folder, and returns the trained network."""
+    with on_ray(settings):
+        training = Training(settings, folder)
+        try:
+            if resume:
+                training.resume()
+            while training.steps < settings.steps:
+                training.update()
+        finally:
+            training.algorithm.stop()
+    return Network.load(folder / AGENT)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run(RllibSettings):
+    """Trains an agent by self-play with PPO on Ray RLlib."""
+
+    run: Path | None = None
+    """The run folder; default: a new one in runs/rllib."""
+
+
+def main(arguments: list[str]) -> None:
+    """The command line."""
+    if arguments[:1] == ["--resume"]:
+        if len(arguments) != 2:
+            raise InvalidArgument("--resume needs the folder of a run and nothing else: --resume RUN")
+        folder = Path(arguments[1])
+        train(read_settings(folder, RllibSettings), folder, resume=True)
+        return
+    presets = {name: (text, Run(**vars(preset))) for name, (text, preset) in PRESETS.items()}
+    chosen = tyro.extras.overridable_config_cli(presets, args=arguments, prog="python -m montecristo_train.rllib")
+    folder = chosen.run or Path("runs") / "rllib" / time.strftime("%Y%m%d-%H%M%S")
+    settings = RllibSettings(**{field.name: getattr(chosen, field.name) for field in dataclasses.fields(RllibSettings)})
+    new_folder(folder, settings)
+    train(settings, folder)
+    print(f"the agent is {folder / AGENT}")
+    print(f"let it play: python -m montecristo_agents.arena greedy policy:{folder / AGENT}")
+
+
+if __name__ == "__main__":
+    run_command(main, sys.argv[1:])

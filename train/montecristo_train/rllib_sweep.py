@@ -1,0 +1,78 @@
+"""Tries several values of settings side by side with Ray Tune: an example to start from.
+
+```sh
+python -m montecristo_train.rllib_sweep --steps 500000 --learning-rates 3e-4 1e-3 3e-3
+```
+"""
+
+import dataclasses
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from montecristo_train.extras import tune
+from montecristo_train.rllib import QUICK, Training, on_ray
+from montecristo_train.rllib_runner import RllibSettings
+
+
+def sweep(settings: RllibSettings, choices: Mapping[str, Sequence[Any]], folder: Path) -> tune.ResultGrid:
+    """Trains once with every combination; each result has the settings tried and the last win rates.
+
+    A trial takes one core for learning and one for each runner, so as many run at the same time as the cluster has room
+    for.
+    """
+
+    def trial(tried: dict[str, Any]) -> None:
+        chosen = dataclasses.replace(settings, **tried)
+        with tempfile.TemporaryDirectory() as run:
+            training = Training(chosen, Path(run))
+            while training.steps < chosen.steps:
+                training.update()
+            rates = training.latest
+            training.algorithm.stop()
+        tune.report({"win_rate": rates[f"win_rate/{chosen.evaluate_against[0]}"]} | rates)
+
+    cores = [{"CPU": 1}] * (1 + settings.runners)
+    tuner = tune.Tuner(
+        tune.with_resources(trial, tune.PlacementGroupFactory(cores)),
+        param_space={name: tune.grid_search(list(values)) for name, values in choices.items()},
+        run_config=tune.RunConfig(storage_path=str(folder.resolve()), verbose=0),
+    )
+    return tuner.fit()
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Compares learning rates and weights of entropy by the win rate against the first baseline."""
+
+    learning_rates: tuple[float, ...] = (5e-4, 1e-3)
+    """Of Adam, at the beginning."""
+    entropies: tuple[float, ...] = (0.02,)
+    """What randomness is worth, at the beginning."""
+    steps: int = QUICK.steps
+    """How long to train each."""
+    runners: int = 0
+    """Of each trial; see `RllibSettings`."""
+    address: str = ""
+    """The cluster; see `RllibSettings`."""
+    folder: Path = Path("runs", "sweep")
+    """Where Tune keeps its results."""
+
+
+def main() -> None:
+    """The command line."""
+    options = tyro.cli(Options, prog="python -m montecristo_train.rllib_sweep")
+    settings = dataclasses.replace(QUICK, steps=options.steps, runners=options.runners, address=options.address)
+    with on_ray(settings):
+        results = sweep(
+            settings, {"learning_rate": options.learning_rates, "entropy": options.entropies}, options.folder
+        )
+    for result in sorted(results, key=lambda result: -result.metrics["win_rate"]):
+        print(f"{result.metrics['win_rate']:.0%} with {result.config}")
+
+
+if __name__ == "__main__":
+    main()
