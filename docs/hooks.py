@@ -50,7 +50,7 @@ def all_actions() -> str:
 
 def settings_table() -> str:
     """The settings of training, what they mean, and what the presets say; bold where that is not the default."""
-    meanings = attribute_docs(settings.Settings)
+    meanings = attribute_docs(settings.SelfPlaySettings) | attribute_docs(settings.Settings)
     default = settings.Settings()
     rows = []
     for field in dataclasses.fields(settings.Settings):
