@@ -60,50 +60,56 @@ class Crew:
 
     def __init__(self, threads: int) -> None:
         threads = min(threads, crew.MOST_THREADS)
-        self._parts = min(threads * PARTS_PER_THREAD, crew.MOST_PARTS)
-        self._job = crew.new_job()
+        parts = min(threads * PARTS_PER_THREAD, crew.MOST_PARTS)
+        bounds = [1 << parts * thread // threads for thread in range(threads + 1)]
+        self._own = [after - before for before, after in pairwise(bounds)]  # a bit for each part
+        self._job = crew.new_job(parts, threads)
         self._awake = self._job[crew.Word.AWAKE :]
-        self._found = self._job[crew.Word.FOUND :][: self._parts]
         self._busy = threading.Lock()
         self._failures: list[BaseException] = []
         self._bells = {thread: threading.Lock() for thread in range(threads) if thread != crew.LEADER}
-        bounds = [1 << self._parts * thread // threads for thread in range(threads + 1)]
-        self._own = [after - before for before, after in pairwise(bounds)]  # a bit for each part
         for thread, bell in self._bells.items():
             bell.acquire()
             threading.Thread(target=self._help, args=(thread,), name="montecristo", daemon=True).start()
 
     def run(self, task: crew.Task, *args: Any) -> int | None:
-        """Does a job (see `core.crew.post`) with the helpers.
+        """Does a job (see `core.crew.work`) with the helpers.
 
-        Returns: the least number that a part returned, NONE apart, or NONE; or None, with nothing done, if the crew is
-        busy with the job of another thread.
+        Returns: what the first part that has found something has found, or NONE; or None, with nothing done, if the
+        crew is busy with the job of another thread.
         """
         if not self._busy.acquire(blocking=False):
             return None
         try:
-            crew.post(self._job, int(task), self._parts, *args)
-            try:
-                for thread, bell in self._bells.items():
-                    if not self._awake[thread]:
-                        self._awake[thread] = 1
-                        bell.release()
-            finally:  # whatever happens here, the helpers must be through with the arrays
-                while not crew.work(self._job, crew.LEADER, self._own[crew.LEADER], PATIENCE):
-                    time.sleep(0)
-                    if self._failures:
-                        raise self._failures[0]
-            return min((number for number in self._found.tolist() if number != NONE), default=NONE)
+            found = crew.work(self._job, crew.LEADER, self._own[crew.LEADER], PATIENCE, int(task), *args)
+            return found if found >= NONE else self._finish(found)
         except BaseException:
-            call_crew.cache_clear()  # its job may never be over
+            if not self._failures:  # Ctrl-C: the helpers must be through with the arrays
+                self._finish(crew.ASLEEP)
+            call_crew.cache_clear()  # the job of a helper who has failed is never over
             raise
         finally:
             self._busy.release()
 
+    def _finish(self, found: int) -> int:
+        """Wakes who sleeps, and goes on until the job is done."""
+        while found < NONE:
+            if found == crew.ASLEEP:
+                for thread, bell in self._bells.items():
+                    if not self._awake[thread]:
+                        self._awake[thread] = 1
+                        bell.release()
+            elif self._failures:
+                raise self._failures[0]
+            else:
+                time.sleep(0)
+            found = crew.work(self._job, crew.LEADER, self._own[crew.LEADER], PATIENCE, *crew.NOTHING_NEW)
+        return found
+
     def _help(self, thread: int) -> None:
         try:
             while self._bells[thread].acquire():
-                crew.work(self._job, thread, self._own[thread], PATIENCE)
+                crew.work(self._job, thread, self._own[thread], PATIENCE, *crew.NOTHING_NEW)
         except BaseException as failure:
             self._failures.append(failure)
 

@@ -54,12 +54,12 @@ def test_helpers_do_their_share() -> None:
     by_helper = 0
     work = crew.work
 
-    def helped(*args: Any) -> bool:
+    def helped(*args: Any) -> int:
         nonlocal by_helper
-        done = work(*args)
+        found = work(*args)
         if args[1] != crew.LEADER:
             by_helper += 1
-        return bool(done)
+        return int(found)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crew, "work", helped)
@@ -105,10 +105,10 @@ def test_a_batch_steps_alone_while_another_thread_has_the_crew() -> None:
 def test_the_leader_does_what_a_helper_who_has_died_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     work = crew.work
 
-    def failing(job: Any, thread: int, own: int, patience: int) -> bool:
+    def failing(job: Any, thread: int, *args: Any) -> int:
         if thread != crew.LEADER:
             raise MemoryError("a helper has failed")
-        return bool(work(job, thread, own, patience))
+        return int(work(job, thread, *args))
 
     montecristo_env.threads.call_crew.cache_clear()
     games = GameBatch(GAMES, 2, seed=0, threads=2)

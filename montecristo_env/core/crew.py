@@ -6,6 +6,7 @@ ticket says in one word which job it is and which parts are left, so that nobody
 """
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from montecristo_env.core.layout import STATE, States, aligned_zeros
 from montecristo_env.core.observation import SIZE
 
 LEADER = 0  # helpers have the numbers from 1
+ASLEEP, WAITING = -2, -3  # instead of what was found
 MOST_PARTS = MOST_THREADS = 32
 _GRACE = 300  # looks before somebody else's part is taken: about 10 microseconds
 _NEXT_JOB = 1 << MOST_PARTS  # in a ticket; below that are the parts that are left, one bit each
@@ -66,16 +68,25 @@ class Word(IntEnum):
     NUM_SHARES = 33
     MASKS = 34
     NUM_MASKS = 35
+    THREADS = 36
     AWAKE = 40  # whether each helper waits for work; else the leader must wake him
     FOUND = AWAKE + MOST_THREADS  # what each part returned
     LENGTH = FOUND + MOST_PARTS
 
 
+@kernel
+def _open(job: np.ndarray) -> None:
+    store_shared(job, Word.DONE, 0)
+    store_shared(job, Word.TICKET, load_shared(job, Word.TICKET) + _NEXT_JOB + (1 << job[Word.PARTS]) - 1)
+
+
 @entry_point
-def post(
+def work(
     job: np.ndarray,
+    thread: int,
+    own: int,
+    patience: int,
     task: int,
-    parts: int,
     states: States,
     rows: np.ndarray,
     actions: np.ndarray,
@@ -88,41 +99,31 @@ def post(
     counts: np.ndarray,
     shares: np.ndarray,
     masks: np.ndarray,
-) -> None:
-    """Posts a job; the last one must be over. See the entry points of `batch` for what each task takes."""
-    job[Word.TASK], job[Word.PARTS] = task, parts
-    job[Word.STATES], job[Word.NUM_STATES] = states.ctypes.data, states.size
-    job[Word.ROWS], job[Word.NUM_ROWS] = rows.ctypes.data, rows.size
-    job[Word.ACTIONS] = actions.ctypes.data
-    job[Word.STEPS] = steps
-    job[Word.SEATS], job[Word.NUM_SEATS] = seats.ctypes.data, seats.size
-    job[Word.REWARDS], job[Word.REWARD] = rewards.ctypes.data, reward
-    job[Word.ENDINGS] = endings.ctypes.data
-    job[Word.RESTART] = restart
-    job[Word.COUNTS], job[Word.NUM_COUNTS] = counts.ctypes.data, counts.shape[0]
-    job[Word.SHARES], job[Word.NUM_SHARES] = shares.ctypes.data, shares.shape[0]
-    job[Word.MASKS], job[Word.NUM_MASKS] = masks.ctypes.data, masks.shape[0]
-    _open(job)
+) -> int:
+    """Posts a job, if there is one, and does parts of it, until there was nothing to do for so many looks.
 
+    Returns what a part has found, or NONE, when the job is done; ASLEEP, if the leader must wake helpers; else WAITING.
 
-@kernel
-def _open(job: np.ndarray) -> None:
-    store_shared(job, Word.DONE, 0)
-    store_shared(job, Word.TICKET, load_shared(job, Word.TICKET) + _NEXT_JOB + (1 << job[Word.PARTS]) - 1)
-
-
-@entry_point
-def work(job: np.ndarray, thread: int, own: int, patience: int) -> bool:
-    """Does parts of the job that is posted, or of the next ones, until there was nothing to do for so many looks.
-
-    The leader returns as soon as the whole job is done: True; if his patience ends before that: False.
-
-    Args:
-        job: what to do.
-        thread: LEADER, or the number of a helper.
-        own: his own parts, a bit for each.
-        patience: how many looks.
+    `thread` is LEADER or the number of a helper, `own` has a bit for each of his own parts, `task` is what the leader
+    wants to be done, or NONE to go on with what there is. The rest is what the task needs, see `batch`.
     """
+    if task != NONE:
+        job[Word.TASK] = task
+        job[Word.STATES], job[Word.NUM_STATES] = states.ctypes.data, states.size
+        job[Word.ROWS], job[Word.NUM_ROWS] = rows.ctypes.data, rows.size
+        job[Word.ACTIONS] = actions.ctypes.data
+        job[Word.STEPS] = steps
+        job[Word.SEATS], job[Word.NUM_SEATS] = seats.ctypes.data, seats.size
+        job[Word.REWARDS], job[Word.REWARD] = rewards.ctypes.data, reward
+        job[Word.ENDINGS] = endings.ctypes.data
+        job[Word.RESTART] = restart
+        job[Word.COUNTS], job[Word.NUM_COUNTS] = counts.ctypes.data, counts.shape[0]
+        job[Word.SHARES], job[Word.NUM_SHARES] = shares.ctypes.data, shares.shape[0]
+        job[Word.MASKS], job[Word.NUM_MASKS] = masks.ctypes.data, masks.shape[0]
+        _open(job)
+        for helper in range(LEADER + 1, job[Word.THREADS]):
+            if not load_shared(job, Word.AWAKE + helper):
+                return ASLEEP
     looks = 0
     while looks < patience:
         ticket = load_shared(job, Word.TICKET)
@@ -136,8 +137,9 @@ def work(job: np.ndarray, thread: int, own: int, patience: int) -> bool:
                 add_shared(job, Word.DONE, 1)
             looks = 0
         elif left == 0 and thread == LEADER and load_shared(job, Word.DONE) == job[Word.PARTS]:
-            if job[Word.TASK] != Task.STEP or _found(job):
-                return True
+            found = _found(job)
+            if job[Word.TASK] != Task.STEP or found != NONE:
+                return found
             job[Word.TASK] = Task.PLAY
             _open(job)
         else:
@@ -145,16 +147,16 @@ def work(job: np.ndarray, thread: int, own: int, patience: int) -> bool:
             looks += 1
     if thread != LEADER:
         store_shared(job, Word.AWAKE + thread, 0)
-    return False
+    return WAITING
 
 
 @kernel
-def _found(job: np.ndarray) -> bool:
-    """Whether a part has found something."""
-    for part in range(job[Word.PARTS]):  # noqa: SIM110 (a generator would not compile)
+def _found(job: np.ndarray) -> int:
+    """What the first part that has found something has found."""
+    for part in range(job[Word.PARTS]):
         if job[Word.FOUND + part] != NONE:
-            return True
-    return False
+            return int(job[Word.FOUND + part])
+    return NONE
 
 
 @kernel
@@ -205,9 +207,32 @@ def _do(job: np.ndarray, part: int) -> int:
     )
 
 
-def new_job() -> np.ndarray:
-    """A job that is over."""
-    return aligned_zeros((Word.LENGTH,), np.int64)
+def new_job(parts: int, threads: int) -> np.ndarray:
+    """A job that is over, for so many threads in so many parts."""
+    job = aligned_zeros((Word.LENGTH,), np.int64)
+    job[Word.PARTS] = job[Word.DONE] = parts
+    job[Word.THREADS] = threads
+    return job
+
+
+_NO_ROWS, _NO_NUMBERS = np.zeros(0, STATE), np.zeros(0, np.int64)
+_NO_COUNTS, _NO_SHARES = np.zeros((0, 0), np.int8), np.zeros((0, 0), np.float32)
+NOTHING_NEW: tuple[Any, ...] = (
+    NONE,
+    _NO_ROWS,
+    _NO_NUMBERS,
+    _NO_NUMBERS,
+    0,
+    _NO_NUMBERS,
+    _NO_SHARES,
+    0,
+    _NO_COUNTS.ravel(),
+    False,
+    _NO_COUNTS,
+    _NO_SHARES,
+    _NO_COUNTS,
+)
+"""What `work` gets from those who have no task for others."""
 
 
 def compile_all() -> None:
@@ -217,24 +242,4 @@ def compile_all() -> None:
 
 def _call_all() -> None:
     call_every_entry_point()
-    states = np.zeros(0, STATE)
-    whole, none, no_shares = np.zeros(0, np.int64), np.zeros((0, 0), np.int8), np.zeros((0, 0), np.float32)
-    job = new_job()
-    post(
-        job,
-        int(Task.SAMPLE),
-        1,
-        states,
-        whole,
-        whole,
-        0,
-        whole,
-        no_shares,
-        0,
-        none.ravel(),
-        False,
-        none,
-        no_shares,
-        none,
-    )
-    work(job, LEADER, 0, 1)
+    work(new_job(1, 1), LEADER, 0, 1, *NOTHING_NEW)
