@@ -168,7 +168,8 @@ def test_a_whole_game_against_bots_is_clicked_through(browser: Browser, served: 
     close(page)
 
 
-def test_keys_alone_are_enough(browser: Browser, served: Served) -> None:
+def test_keys_alone_are_enough(browser: Browser, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served.room, "ruleset", Ruleset())  # long enough, whatever is chosen
     page = new_page(browser)
     sit_down(page, served.open_table("human", "greedy"))
     table = served.table(page)
