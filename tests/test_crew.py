@@ -13,10 +13,8 @@ from helpers import INTERPRETED
 from montecristo_env import GameBatch, actions, observation
 from montecristo_env.core import crew
 
-pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.skipif(INTERPRETED, reason="plain Python uses no threads"),
-]
+pytestmark = pytest.mark.engine
+threaded = pytest.mark.skipif(INTERPRETED, reason="plain Python uses no threads")
 GAMES = 2048
 
 
@@ -36,15 +34,18 @@ def same(a: GameBatch, b: GameBatch) -> bool:
     return a.states.tobytes() == b.states.tobytes() and (a.rewards == b.rewards).all()
 
 
+@threaded
 @pytest.mark.parametrize("threads", [2, 3, 40])
 def test_any_number_of_threads_plays_the_same_games(threads: int) -> None:
     assert same(play(threads), play(1))
 
 
+@threaded
 def test_helpers_who_have_fallen_asleep_are_woken() -> None:
     assert same(play(2, steps=5, pause=0.02), play(1, steps=5))
 
 
+@threaded
 def test_helpers_do_their_share() -> None:
     """The bell wakes them, and they look for parts."""
     threads = montecristo_env.threads.Crew(2)
@@ -84,6 +85,7 @@ def test_helpers_do_their_share() -> None:
     assert (games.action_mask()[np.arange(GAMES), codes] == 1).all()
 
 
+@threaded
 def test_a_batch_steps_alone_while_another_thread_has_the_crew() -> None:
     games = [GameBatch(GAMES, 2, seed=seed, threads=2) for seed in range(4)]
 
@@ -102,6 +104,7 @@ def test_a_batch_steps_alone_while_another_thread_has_the_crew() -> None:
         assert same(one, alone)
 
 
+@threaded
 def test_the_leader_does_what_a_helper_who_has_died_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     work = crew.work
 
@@ -127,6 +130,7 @@ def _play_in_child(queue: Any) -> None:
     queue.put(play(2, steps=5).states.tobytes())
 
 
+@threaded
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_makes_a_crew_of_its_own() -> None:
     if "fork" not in multiprocessing.get_all_start_methods():
@@ -138,3 +142,30 @@ def test_a_forked_child_makes_a_crew_of_its_own() -> None:
     child.start()
     assert queue.get(timeout=60) == here.states.tobytes()
     child.join()
+
+
+@pytest.mark.interpreted
+def test_one_thread_alone_does_all_parts_of_every_task() -> None:
+    """The same as the calls that it makes, also without compilation; an illegal action is found before anything is."""
+    alone, shared = (GameBatch(6, [2, 3, 4, 2, 3, 4], seed=0, threads=1) for _ in range(2))
+    job, rows, codes = crew.new_job(4, 1), np.arange(6), np.zeros(6, np.int64)
+    none = np.full(1, -1)
+    seen, masks = np.zeros((6, observation.SIZE), np.int8), np.zeros((6, actions.COUNT), np.int8)
+    no_shares = np.zeros((0, 0), np.float32)
+
+    def run(task: crew.Task, steps: int = 0) -> int:
+        outputs = shared.rewards, 0, shared.endings, True, seen, no_shares, masks
+        return int(crew.work(job, 0, 15, 10, int(task), shared.states, rows, codes, steps, none, *outputs))
+
+    for _ in range(5):
+        assert run(crew.Task.SAMPLE) == -1
+        assert (codes == alone.sample_actions()).all()
+        legal, codes[4] = int(codes[4]), np.flatnonzero(alone.action_mask()[4] == 0)[0]
+        assert run(crew.Task.STEP) == 4 and same(shared, alone)
+        codes[4] = legal
+        assert run(crew.Task.STEP) == -1
+        alone.step(codes, restart=True)
+        assert same(shared, alone) and (seen == alone.observe()).all() and (masks == alone.action_mask()).all()
+    assert run(crew.Task.PLAY_RANDOM, 3) == -1
+    alone.play_random(3)
+    assert same(shared, alone)

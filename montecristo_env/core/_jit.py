@@ -6,6 +6,7 @@ depends on, is filled in a private folder first, and appears under its name in o
 """
 
 import atexit
+import ctypes
 import functools
 import hashlib
 import importlib.metadata
@@ -149,8 +150,33 @@ if INTERPRETED:
         """target[at + i] = bit i, for an int8 array and all bits of a word."""
         target[at : at + WORD] = bits >> np.arange(WORD, dtype=np.uint64) & np.uint64(1)
 
-    _missing: Any = None  # no threads share a batch
-    array_at = load_shared = store_shared = add_shared = swap_shared = relax = _missing
+    # One thread alone uses these.
+
+    def load_shared(array: Any, at: int) -> int:
+        """array[at]."""
+        return int(array[at])
+
+    def store_shared(array: Any, at: int, value: int) -> None:
+        """array[at] = value."""
+        array[at] = value
+
+    def add_shared(array: Any, at: int, value: int) -> None:
+        """array[at] += value."""
+        array[at] += value
+
+    def swap_shared(array: Any, at: int, expected: int, value: int) -> bool:
+        """array[at] = value, if it is what was expected; whether it was."""
+        found = bool(array[at] == expected)
+        array[at] = value if found else array[at]
+        return found
+
+    def relax() -> None:
+        """Nobody else is there."""
+
+    def array_at(address: int, shape: Any, dtype: Any) -> Any:
+        """The contiguous array at `array.ctypes.data`, for as long as somebody else keeps it."""
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype).reshape(shape)
 
 else:  # pragma: no cover (coverage is measured without compilation)
     # A loop over bytes is not vectorised, and slices are slow to set up: these are ten times faster than either.
