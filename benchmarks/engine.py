@@ -35,17 +35,18 @@ class Loop:
         self.masks = aligned_zeros((num_games, actions.COUNT), np.int8)
         self.actions = aligned_zeros((num_games,), np.int64)
         self.games.play_random(50)  # into the middle of games
+        self.games.sample_actions(self.actions)
 
     def run(self, steps: int) -> int:
         for _ in range(steps):
-            self.games.sample_actions(self.actions)
-            self.games.step(self.actions, restart=True, observations=self.observations, masks=self.masks)
+            self.games.step(
+                self.actions, restart=True, observations=self.observations, masks=self.masks, samples=self.actions
+            )
         return steps * len(self.games)
 
     def run_rules(self, steps: int) -> int:
         for _ in range(steps):
-            self.games.sample_actions(self.actions)
-            self.games.step(self.actions, restart=True)
+            self.games.step(self.actions, restart=True, samples=self.actions)
         return steps * len(self.games)
 
 

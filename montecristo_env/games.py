@@ -219,11 +219,13 @@ class GameBatch:
         restart: bool = False,
         observations: NDArray[Any] | None = None,
         masks: NDArray[np.int8] | None = None,
+        samples: NDArray[np.int64] | None = None,
     ) -> None:
         """One action in every game, in place; where a game is over, its action is ignored.
 
         An illegal action raises `IllegalAction` and changes nothing in any game. `rewards` and `endings` are those of
-        this step. The options do in the same pass, which is faster, what `reset` and `observe` would do after it.
+        this step. The options do in the same pass, which is faster, what `reset`, `observe` and `sample_actions` would
+        do after it.
 
         Args:
             acts: an action code per game.
@@ -231,11 +233,13 @@ class GameBatch:
             restart: start new games at once where one is over.
             observations: where to write what the next deciders see, as `observe` does.
             masks: where to write their action masks.
+            samples: where to write a random legal action for each of them; this may be `acts` itself.
         """
         index = self._index(rows)
         codes = action_codes(acts, index.size)
         seen = self._outputs(index, observations, masks)
-        outputs = self.rewards, self.reward_kind, self.endings, restart, *seen
+        samples = _NO_CODES if samples is None else _out(samples, (index.size,), _INT64)
+        outputs = self.rewards, self.reward_kind, self.endings, restart, samples, *seen
         illegal: int | None
         if self._watchers:
             illegal = batch.first_illegal(self.states, index, codes, 0, index.size)
@@ -408,7 +412,8 @@ class GameBatch:
         """Does a short job with a crew, as `Crew.run` does; None, and nothing is done, where that does not pay."""
         if self._alone or index.size < 2 * ROWS_PER_HELPER:
             return None
-        outputs = outputs or (self.rewards, self.reward_kind, self.endings, False, _NO_COUNTS, _NO_SHARES, _NO_COUNTS)
+        if outputs is None:
+            outputs = self.rewards, self.reward_kind, self.endings, False, _NO_CODES, _NO_COUNTS, _NO_SHARES, _NO_COUNTS
         return call_crew(os.getpid(), self.threads).run(task, self.states, index, codes, steps, seats, *outputs)
 
     def _outputs(

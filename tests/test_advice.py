@@ -9,12 +9,15 @@ import pytest
 from numpy.typing import NDArray
 
 from montecristo_agents import advice
+from montecristo_agents.greedy import LANE_WORTH, WAITING
 from montecristo_agents.guided import GuidedAgent
 from montecristo_agents.policy import InvalidModel, Network, PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, PublicView, actions, make_agent, observation
+from montecristo_env.core.constants import Decision
 
 CHOICE = slice(observation.SIZE, observation.SIZE + actions.COUNT)
-OUTLOOKS = slice(CHOICE.stop, advice.SIZE)
+OUTLOOKS = slice(CHOICE.stop, CHOICE.stop + 8)
+LIKINGS = slice(OUTLOOKS.stop, advice.SIZE)
 
 
 def obedient() -> Network:
@@ -47,6 +50,36 @@ def test_it_is_greedys_choice_behind_the_observation() -> None:
     assert (seen[:, CHOICE].sum(axis=1) == 1).all()
     choices = make_agent("greedy").act(PublicView(games), np.arange(len(games)))
     assert (seen[:, CHOICE].argmax(axis=1) == choices).all()
+
+
+def test_the_choice_is_liked_best_and_others_that_were_judged_less() -> None:
+    games = middle_games(20_000)
+    seen = advice.observe_with_advice(games)
+    likings, legal = seen[:, LIKINGS], games.action_mask() == 1
+    assert likings.shape[1] == actions.COUNT
+    assert (likings[~legal] == 0).all()
+    of_choice = likings[seen[:, CHOICE] == 1]
+    paying = games.states["decision"] == Decision.PAY
+    assert (of_choice[~paying] == advice.BEST_LIKED).all()
+    assert (likings[paying] == 0).all()
+    assert ((likings >= 0) & (likings <= advice.BEST_LIKED)).all()
+    for decision in set(Decision) - {Decision.PAY, Decision.OVER, Decision.DISCARD}:
+        here = games.states["decision"] == decision
+        judged = likings[here][legal[here]]
+        assert len(np.unique(judged)) > 3, decision  # told apart; discards are rare
+
+
+def test_a_lane_that_is_worth_a_point_less_is_liked_half_as_much() -> None:
+    games = middle_games(900)
+    rows = np.flatnonzero((games.states["decision"] == Decision.RETURN_MARBLE) & (games.num_players > 2))
+    assert rows.size > 50
+    block = list(actions.BLOCKS["return_marble"])
+    likings = advice.observe_with_advice(games, rows)[:, LIKINGS][:, block]
+    for legal, s, liked in zip(games.action_mask(rows=rows)[:, block], games.states[rows], likings, strict=True):
+        waits = [4 * int(s["lane_size"][lane]) + (lane - int(s["cylinder"])) % 4 for lane in range(4)]
+        worths = np.array(LANE_WORTH) - WAITING * np.array(waits)
+        behind = worths[legal == 1].max() - worths
+        np.testing.assert_array_equal(liked, np.where(legal, 100 * 100 // (100 + behind), 0))
 
 
 def test_outlooks_are_those_of_the_players_on_and_after_turn_and_sum_to_nothing() -> None:

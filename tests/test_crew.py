@@ -76,6 +76,7 @@ def test_helpers_do_their_share() -> None:
                 0,
                 games.endings,
                 False,
+                codes[:0],
                 none,
                 shares,
                 none,
@@ -152,9 +153,10 @@ def test_one_thread_alone_does_all_parts_of_every_task() -> None:
     none = np.full(1, -1)
     seen, masks = np.zeros((6, observation.SIZE), np.int8), np.zeros((6, actions.COUNT), np.int8)
     no_shares = np.zeros((0, 0), np.float32)
+    following, expected = np.zeros(6, np.int64), np.zeros(6, np.int64)
 
     def run(task: crew.Task, steps: int = 0) -> int:
-        outputs = shared.rewards, 0, shared.endings, True, seen, no_shares, masks
+        outputs = shared.rewards, 0, shared.endings, True, following, seen, no_shares, masks
         return int(crew.work(job, 0, 15, 10, int(task), shared.states, rows, codes, steps, none, *outputs))
 
     for _ in range(5):
@@ -164,7 +166,8 @@ def test_one_thread_alone_does_all_parts_of_every_task() -> None:
         assert run(crew.Task.STEP) == 4 and same(shared, alone)
         codes[4] = legal
         assert run(crew.Task.STEP) == -1
-        alone.step(codes, restart=True)
+        alone.step(codes, restart=True, samples=expected)
+        assert (following == expected).all()
         assert same(shared, alone) and (seen == alone.observe()).all() and (masks == alone.action_mask()).all()
     assert run(crew.Task.PLAY_RANDOM, 3) == -1
     alone.play_random(3)

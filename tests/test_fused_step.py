@@ -34,18 +34,21 @@ def test_one_pass_equals_the_calls_one_by_one(monkeypatch: pytest.MonkeyPatch, d
     single._alone = fused._alone = threads == 1 or INTERPRETED
     seen, masks = buffers(dtype)
     endings = set()
+    sampled = fused.sample_actions()
     for _ in range(STEPS):
         acts = single.sample_actions()
-        assert (fused.sample_actions() == acts).all()
+        np.testing.assert_array_equal(sampled, acts)
         single.step(acts)
-        fused.step(acts, restart=True, observations=seen, masks=masks)
+        fused.step(sampled, restart=True, observations=seen, masks=masks, samples=sampled)
         np.testing.assert_array_equal(fused.rewards, single.rewards)
         expected = np.where(single.truncated, Ending.CUT_OFF, np.where(single.terminated, Ending.BY_THE_RULES, 0))
         np.testing.assert_array_equal(fused.endings, expected)
         np.testing.assert_array_equal(single.endings, expected)
         endings |= set(expected.tolist())
         single.reset()
-        assert single.states.tobytes() == fused.states.tobytes()
+        after = single.copy()
+        np.testing.assert_array_equal(sampled, after.sample_actions())
+        assert after.states.tobytes() == fused.states.tobytes()
         np.testing.assert_array_equal(seen, single.observe(np.zeros_like(seen)))
         np.testing.assert_array_equal(masks, single.action_mask())
     assert INTERPRETED or endings == set(Ending)
@@ -92,11 +95,12 @@ def test_an_illegal_action_changes_nothing_in_the_arrays_either() -> None:
     seen, masks = buffers()
     acts = games.sample_actions()
     acts[2] = actions.COUNT
-    before = games.states.tobytes()
+    before, wanted = games.states.tobytes(), acts.copy()
     with pytest.raises(IllegalAction, match="game 2"):
-        games.step(acts, restart=True, observations=seen, masks=masks)
+        games.step(acts, restart=True, observations=seen, masks=masks, samples=acts)
     assert games.states.tobytes() == before
     assert not seen.any() and not masks.any()
+    np.testing.assert_array_equal(acts, wanted)
 
 
 @pytest.mark.parametrize(

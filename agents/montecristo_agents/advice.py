@@ -1,4 +1,4 @@
-"""What a network may look at besides the observation: the greedy player's choice, and the outlook of every player.
+"""What a network may look at besides the observation: how greedy judges the choices, and the outlook of every player.
 
 All of it follows from what everybody can see. A scoring round with its payments is hard to learn and easy to work out.
 """
@@ -14,16 +14,25 @@ from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.core.layout import STATE, Row, States
-from montecristo_env.core.legal import NOTHING
+from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.threads import ALL_CORES, share
 
+MOST_CHOICES: int = int(np.diff(FIRST).max())
+"""How many choices a decision has at most."""
 MOST_POINTS = 30  # outlooks are cut off there
+BEST_LIKED = 100  # what is as good as the best choice; half of that for what is worth a point less
+_NOT_JUDGED = -(2**62)
 ROWS_PER_THREAD = 512  # rows that are worth a thread
 _OUTLOOKS = 2  # for every player: if a scoring round may come, and if it comes now
-SIZE: int = observation.SIZE + COUNT + _OUTLOOKS * MAX_PLAYERS
-"""How long the input of an advised network is: the observation, a one for the choice, the outlooks in points."""
+_CHOICE = observation.SIZE
+_OUTLOOK = _CHOICE + COUNT
+_LIKING = _OUTLOOK + _OUTLOOKS * MAX_PLAYERS
+SIZE: int = _LIKING + COUNT
+"""How long the input of an advised network is: the observation, a one for the choice, the outlooks in points, and how
+much greedy likes every legal choice."""
 SCALE: NDArray[np.float32] = np.concatenate(
-    [observation.SCALE, np.ones(COUNT), np.full(_OUTLOOKS * MAX_PLAYERS, 0.1)], dtype=np.float32
+    [observation.SCALE, np.ones(COUNT), np.full(_OUTLOOKS * MAX_PLAYERS, 0.1), np.full(COUNT, 1 / BEST_LIKED)],
+    dtype=np.float32,
 )
 """What each number is multiplied by; outlooks are seldom more than ten points."""
 
@@ -31,26 +40,36 @@ library = Library("the advice", __file__, *SOURCES)
 
 
 @kernel
-def advise(s: Row, out: np.ndarray) -> None:
-    """Writes the advice for the player on turn behind his observation; his own outlooks come first."""
+def advise(s: Row, worths: np.ndarray, out: np.ndarray) -> None:
+    """Writes the advice for the player on turn behind his observation; his own outlooks come first.
+
+    `worths` is room for MOST_CHOICES numbers.
+    """
     out[observation.SIZE :] = 0
     if s.legal == NOTHING:
         return
-    out[observation.SIZE + FIRST[s.decision] + greedy_choice(s)] = 1
+    worths[:] = _NOT_JUDGED
+    best = greedy_choice(s, worths)
+    first = FIRST[s.decision]
+    out[_CHOICE + first + best] = 1
+    for choice in range(FIRST[s.decision + 1] - first):
+        if s.legal & bit(choice) != NOTHING and worths[choice] != _NOT_JUDGED:
+            out[_LIKING + first + choice] = BEST_LIKED * POINT // (POINT + worths[best] - worths[choice])
     hands, tokens = all_hands(s), all_tokens(s)
     for place in range(s.num_players):
         seat = (int(s.current_player) + place) % s.num_players
         for certain in range(_OUTLOOKS):
             points = outlook(s, hands, tokens, seat, certain == 1) // POINT
             points = max(-MOST_POINTS, min(MOST_POINTS, points))
-            out[observation.SIZE + COUNT + certain * MAX_PLAYERS + place] = points
+            out[_OUTLOOK + certain * MAX_PLAYERS + place] = points
 
 
 @library.entry_point
 def advise_rows(states: States, out: np.ndarray, begin: int, end: int) -> None:
     """The advice for every row."""
+    worths = np.empty(MOST_CHOICES, np.int64)
     for k in range(begin, end):
-        advise(states[k], out[k])
+        advise(states[k], worths, out[k])
 
 
 def observe_with_advice(

@@ -1,10 +1,12 @@
 """The greedy player: every choice is judged by what the scoring round would bring if it came now.
 
 Most decisions try every choice on the row, look at the outlook and take the choice back. Everything is counted in
-hundredths of a point.
+hundredths of a point. Who wants to know what the choices are worth passes an array, in which those that were judged are
+noted; None costs nothing, since Numba leaves the notes out.
 """
 
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,12 +84,21 @@ WAITING = 15  # what it costs a marble to wait while the cylinder moves by one l
 LANE_WORTH = (20, -80, 0, 20)
 LANE_WORTH_FOR_TWO = (30, -80, 0, 30)
 
+Worths: TypeAlias = np.ndarray | None
+
+
+@kernel
+def note(worths: Worths, choice: int, worth: int) -> None:
+    """Keeps what a choice is worth for those who want to know."""
+    if worths is not None:
+        worths[choice] = worth
+
 
 # --- Supply
 
 
 @kernel
-def choose_deal(s: Row) -> int:
+def choose_deal(s: Row, worths: Worths) -> int:
     """The card that is worth most here, compared with where else it can go."""
     player = int(s.current_player)
     hands, tokens = all_hands(s), all_tokens(s)
@@ -102,6 +113,7 @@ def choose_deal(s: Row) -> int:
         for _ in range(later):
             other = other + 1 if other + 1 < s.num_players else 0
             gain -= outlook_with_card(s, hands, tokens, player, other, card)
+        note(worths, card, gain // max(later, 1))
         if choice == NONE or gain > best:
             best, choice = gain, card
     return choice
@@ -121,7 +133,7 @@ def outlook_with_card(s: Row, hands: Hands, tokens: Tokens, player: int, recipie
 
 
 @kernel
-def choose_discard(s: Row) -> int:
+def choose_discard(s: Row, worths: Worths) -> int:
     """The card that will be missed least."""
     player = int(s.current_player)
     hands, tokens = all_hands(s), all_tokens(s)
@@ -131,6 +143,7 @@ def choose_discard(s: Row) -> int:
             continue
         hand = hand_of(hands, player) - (1 << (card * CARD_BITS))
         found = outlook(s, with_hand(hands, player, hand), tokens, player, False)
+        note(worths, card, found)
         if choice == NONE or found > best:
             best, choice = found, card
     return choice
@@ -166,7 +179,7 @@ def to_overtake(s: Row, player: int, dungeon: int) -> int:
 
 
 @kernel
-def best_entry(s: Row, hands: Hands, tokens: Tokens, now: int, left: int) -> tuple[int, int]:
+def best_entry(s: Row, hands: Hands, tokens: Tokens, now: int, left: int, worths: Worths) -> tuple[int, int]:
     """The dungeon where an adventurer brings most, NONE if nowhere, and how much.
 
     A crowd that overtakes all others counts as much as its adventurers bring on average.
@@ -178,19 +191,21 @@ def best_entry(s: Row, hands: Hands, tokens: Tokens, now: int, left: int) -> tup
         crowd = to_overtake(s, player, dungeon)
         if 1 < crowd <= left:
             gain = max(gain, (outlook_with_crew(s, hands, tokens, player, dungeon, crowd) - now) // crowd)
+        note(worths, dungeon, gain)
         if gain > best:
             best, choice = gain, dungeon
     return choice, best
 
 
 @kernel
-def choose_place(s: Row) -> int:
+def choose_place(s: Row, worths: Worths) -> int:
     """A dungeon or a bonus zone, whichever brings most, or nothing."""
     player = int(s.current_player)
     hands, tokens = all_hands(s), all_tokens(s)
     now = outlook(s, hands, tokens, player, False)
-    choice, entry = best_entry(s, hands, tokens, now, min(int(s.placements_left), int(s.supply[player])))
+    choice, entry = best_entry(s, hands, tokens, now, min(int(s.placements_left), int(s.supply[player])), worths)
     best = entry
+    note(worths, STOP_PLACING, 0)
     if choice == NONE:
         choice = STOP_PLACING
     for zone in range(ZONES):
@@ -201,8 +216,10 @@ def choose_place(s: Row) -> int:
             gain = outlook(s, richer, tokens, player, False) - now
         else:
             gain = bonus_gain(s, player, zone, entry)
-        if gain - SUPPLY > best:
-            best, choice = gain - SUPPLY, VISIT + zone
+        gain -= SUPPLY
+        note(worths, VISIT + zone, gain)
+        if gain > best:
+            best, choice = gain, VISIT + zone
     return choice
 
 
@@ -222,12 +239,13 @@ def bonus_gain(s: Row, player: int, zone: int, entry: int) -> int:
 
 
 @kernel
-def choose_reinforce(s: Row) -> int:
+def choose_reinforce(s: Row, worths: Worths) -> int:
     """The dungeon where a reinforcement brings most, or nothing."""
     player = int(s.current_player)
     hands, tokens = all_hands(s), all_tokens(s)
     now = outlook(s, hands, tokens, player, False)
-    choice, _ = best_entry(s, hands, tokens, now, min(int(s.reinforcements_left), int(s.supply[player])))
+    choice, _ = best_entry(s, hands, tokens, now, min(int(s.reinforcements_left), int(s.supply[player])), worths)
+    note(worths, STOP_REINFORCING, 0)
     return STOP_REINFORCING if choice == NONE else choice
 
 
@@ -249,10 +267,10 @@ def put_worth(s: Row, hands: Hands, tokens: Tokens) -> int:
 
 
 @kernel
-def best_put(s: Row, hands: Hands, tokens: Tokens, drawn: int, taken: int) -> tuple[int, int]:
-    """The best dungeon for one of the drawn tokens, other than the one taken already, and its worth."""
+def worth_with_next(s: Row, hands: Hands, tokens: Tokens, taken: int) -> int:
+    """The worth of the best place for the second token, in another dungeon than the first."""
     best, choice = 0, NONE
-    token = token_word(int(s.drawn_tokens[drawn]))
+    token = token_word(int(s.drawn_tokens[1]))
     for dungeon in range(DUNGEONS):
         if s.chest_dungeons[dungeon] or dungeon == taken:
             continue
@@ -260,23 +278,22 @@ def best_put(s: Row, hands: Hands, tokens: Tokens, drawn: int, taken: int) -> tu
         found = put_worth(s, hands, with_tokens(tokens, dungeon, there))
         if choice == NONE or found > best:
             best, choice = found, dungeon
-    return choice, best
+    return best
 
 
 @kernel
-def choose_put_token(s: Row) -> int:
-    """The dungeon where the token helps most, with the next token in mind."""
+def choose_put_token(s: Row, worths: Worths) -> int:
+    """The dungeon where the token helps most, with the next token in mind if there may be a scoring round."""
     hands, tokens = all_hands(s), all_tokens(s)
-    if s.drawn_tokens[1] == NONE or not some_dungeon_holds(tokens, TREASURE_PLACES - 1):
-        choice, _ = best_put(s, hands, tokens, 0, NONE)
-        return choice
+    with_next = s.drawn_tokens[1] != NONE and some_dungeon_holds(tokens, TREASURE_PLACES - 1)
     best, choice = 0, NONE
     token = token_word(int(s.drawn_tokens[0]))
     for dungeon in range(DUNGEONS):
         if s.chest_dungeons[dungeon]:
             continue
-        there = tokens_of(tokens, dungeon) << TOKEN_BITS | token
-        _, found = best_put(s, hands, with_tokens(tokens, dungeon, there), 1, dungeon)
+        then = with_tokens(tokens, dungeon, tokens_of(tokens, dungeon) << TOKEN_BITS | token)
+        found = worth_with_next(s, hands, then, dungeon) if with_next else put_worth(s, hands, then)
+        note(worths, dungeon, found)
         if choice == NONE or found > best:
             best, choice = found, dungeon
     return choice
@@ -286,7 +303,7 @@ def choose_put_token(s: Row) -> int:
 
 
 @kernel
-def choose_take(s: Row) -> int:
+def choose_take(s: Row, worths: Worths) -> int:
     """The token that leaves the best outlook for the rest of the scoring round, or none."""
     player = int(s.current_player)
     dungeon = int(s.gather_dungeon)
@@ -294,6 +311,7 @@ def choose_take(s: Row) -> int:
     hand, there = hand_of(hands, player), tokens_of(tokens, dungeon)
     s.gather_order[0] = NONE
     best, choice = outlook(s, hands, tokens, player, True), STOP_TAKING
+    note(worths, STOP_TAKING, best)
     s.gather_order[0] = player
     s.crew[player, dungeon] -= 1
     place = 0
@@ -311,6 +329,7 @@ def choose_take(s: Row) -> int:
             found = outlook(s, hands_then, tokens_then, player, True)
             s.gathered[player, number] -= 1
             s.left_over_bags[kind] = left_over
+            note(worths, number, found)
             if found > best:
                 best, choice = found, number
         place += TOKEN_BITS
@@ -320,7 +339,7 @@ def choose_take(s: Row) -> int:
 
 @kernel
 def choose_pay(s: Row) -> int:
-    """A card of the cheapest payment."""
+    """A card of the cheapest payment; others are not judged."""
     kind, value = int(s.taking) // SIZES, int(s.taking) % SIZES + 1
     paid = payment(hand_word(s, int(s.current_player)), kind, value, int(s.left_over_bags[kind]))
     for size in range(SIZES):
@@ -333,9 +352,10 @@ def choose_pay(s: Row) -> int:
 
 
 @kernel
-def best_marble_move(s: Row, player: int) -> tuple[int, int]:
+def best_marble_move(s: Row, player: int, worths: Worths) -> tuple[int, int]:
     """The move of an own marble that passes most marbles of others, and what it brings."""
     best, choice = 0, KEEP_ORDER
+    note(worths, KEEP_ORDER, 0)
     for lane in range(LANES):
         for position in range(1, s.lane_size[lane]):
             if s.lanes[lane, position] != player + 1:
@@ -344,8 +364,10 @@ def best_marble_move(s: Row, player: int) -> tuple[int, int]:
             for by in range(1, min(position, LONGEST_MOVE) + 1):
                 if s.lanes[lane, position - by] != player + 1:
                     gain += LANES * WAITING
+                move = lane * MOVES_PER_LANE + int(FIRST_MOVE[position]) + by - 1
+                note(worths, move, gain)
                 if gain > best:
-                    best, choice = gain, lane * MOVES_PER_LANE + FIRST_MOVE[position] + by - 1
+                    best, choice = gain, move
     return choice, best
 
 
@@ -360,22 +382,24 @@ def outlook_with_market(s: Row, hands: Hands, tokens: Tokens, player: int, space
 
 
 @kernel
-def choose_rearrange(s: Row) -> int:
+def choose_rearrange(s: Row, worths: Worths) -> int:
     """A marble that gets its turn sooner, or a market marker, whichever brings more."""
     player = int(s.current_player)
     hands, tokens = all_hands(s), all_tokens(s)
-    choice, best = best_marble_move(s, player)
+    choice, best = best_marble_move(s, player, worths)
     now = outlook(s, hands, tokens, player, False)
     for space in range(1, KINDS):
         for by in range(1, min(space, LONGEST_MOVE) + 1):
             gain = outlook_with_market(s, hands, tokens, player, space, by) - now
+            move = MOVE_MARKER + int(s.market[space]) * LONGEST_MOVE + by - 1
+            note(worths, move, gain)
             if gain > best:
-                best, choice = gain, MOVE_MARKER + int(s.market[space]) * LONGEST_MOVE + by - 1
+                best, choice = gain, move
     return choice
 
 
 @kernel
-def choose_return_marble(s: Row) -> int:
+def choose_return_marble(s: Row, worths: Worths) -> int:
     """The lane with the best action that does not let the marble wait too long."""
     worth = LANE_WORTH_FOR_TWO if s.num_players == MIN_PLAYERS else LANE_WORTH
     best, choice = 0, NONE
@@ -384,6 +408,7 @@ def choose_return_marble(s: Row) -> int:
             continue
         wait = int(s.lane_size[lane]) * LANES + (lane - int(s.cylinder)) % LANES
         gain = worth[lane] - WAITING * wait
+        note(worths, lane, gain)
         if choice == NONE or gain > best:
             best, choice = gain, lane
     return choice
@@ -393,30 +418,30 @@ def choose_return_marble(s: Row) -> int:
 
 
 @kernel
-def greedy_choice(s: Row) -> int:
+def greedy_choice(s: Row, worths: Worths) -> int:
     """What the greedy player does in this position, as the place in the decision's block.
 
     Looks at public fields only; changes it makes to the row to try them out are taken back.
     """
     match s.decision:
         case Decision.DEAL:
-            return choose_deal(s)
+            return choose_deal(s, worths)
         case Decision.DISCARD:
-            return choose_discard(s)
+            return choose_discard(s, worths)
         case Decision.PLACE:
-            return choose_place(s)
+            return choose_place(s, worths)
         case Decision.REINFORCE:
-            return choose_reinforce(s)
+            return choose_reinforce(s, worths)
         case Decision.PUT_TOKEN:
-            return choose_put_token(s)
+            return choose_put_token(s, worths)
         case Decision.TAKE:
-            return choose_take(s)
+            return choose_take(s, worths)
         case Decision.PAY:
             return choose_pay(s)
         case Decision.REARRANGE:
-            return choose_rearrange(s)
+            return choose_rearrange(s, worths)
         case _:
-            return choose_return_marble(s)
+            return choose_return_marble(s, worths)
 
 
 SOURCES = (__file__, str(Path(__file__).with_name("outlook.py")))
@@ -430,7 +455,7 @@ def choose_actions(states: States, out: np.ndarray, begin: int, end: int) -> Non
     """The greedy action of every row."""
     for k in range(begin, end):
         s = states[k]
-        out[k] = FIRST[s.decision] + greedy_choice(s) if s.legal != NOTHING else NONE
+        out[k] = FIRST[s.decision] + greedy_choice(s, None) if s.legal != NOTHING else NONE
 
 
 def _call_every_entry_point() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents import advice, tree
-from montecristo_agents.advice import advise
+from montecristo_agents.advice import MOST_CHOICES, advise
 from montecristo_agents.greedy import SOURCES
 from montecristo_agents.mcts import MOST_SIMULATIONS, whole_number
 from montecristo_agents.policy import Network, shipped_model
@@ -41,7 +41,6 @@ CURIOSITY = 1.5  # how much the search trusts the network's idea of a move that 
 SHIPPED = "ppo"  # instead of a path
 GAMES_AT_ONCE = 128  # so that their trees do not fill the memory
 GAMES_PER_THREAD = 32  # games that are worth a thread when each goes down its tree once
-MOST_CHOICES = int(np.diff(FIRST).max())  # of one decision
 
 library = Library("the guided search", __file__, tree.__file__, advice.__file__, *SOURCES)
 
@@ -123,13 +122,14 @@ def descend_games(
     end: int,
 ) -> None:
     """Goes down in every tree to a position with a move that it does not have; what the player on turn sees there."""
+    worths = np.empty(MOST_CHOICES, np.int64)
     for k in range(begin, end):
         s = played[k]
         imagine(roots[k], stream(keys[k], simulation), s)
         leaves[k] = descend_guided(trees[k], s)
         observe(s, max(int(s.current_player), 0), seen[k, :SIZE])
         if seen.shape[1] > SIZE:
-            advise(s, seen[k])
+            advise(s, worths, seen[k])
 
 
 @kernel

@@ -197,7 +197,7 @@ def look_at_children(tree: np.ndarray, node: int, s: Row) -> tuple[int, np.uint6
 @kernel
 def try_new_choice(tree: np.ndarray, size: int, node: int, s: Row, new_choices: np.uint64) -> int:
     """Plays a choice that is new to a node: the greedy player's, if it is among them, or else a random one."""
-    choice = greedy_choice(s)
+    choice = greedy_choice(s, None)
     prior = 1.0
     if new_choices & bit(choice) == NOTHING:
         choice = random_among(s, new_choices)
@@ -221,7 +221,7 @@ def random_among(s: Row, choices: np.uint64) -> int:
 def roll_out(s: Row, greedily: bool, last_round: int) -> None:
     """Plays on until this round begins or the game is over."""
     while s.legal != NOTHING and s.round_number < last_round:
-        play(s, greedy_choice(s) if greedily else random_choice(s))
+        play(s, greedy_choice(s, None) if greedily else random_choice(s))
 
 
 @kernel

@@ -112,6 +112,7 @@ def step_games(
     reward: int,
     endings: np.ndarray,
     restart: bool,
+    samples: np.ndarray,
     counts: np.ndarray,
     shares: np.ndarray,
     masks: np.ndarray,
@@ -120,8 +121,8 @@ def step_games(
 ) -> int:
     """One action in every game that is not over; or nothing at all, if one is illegal: its place.
 
-    Then, in the same pass: how each game has ended, new games for those if `restart`, and what the next decider sees
-    (see `_show`).
+    Then, in the same pass: how each game has ended, new games for those if `restart`, random actions to go on with if
+    there is room for them in `samples`, which may be `actions`, and what the next decider sees (see `_show`).
     """
     if not checked:
         illegal = _first_illegal(states, rows, actions, begin, end)
@@ -138,6 +139,8 @@ def step_games(
                 endings[rows[k]] = Ending.CUT_OFF if s.truncated else Ending.BY_THE_RULES
         if restart and s.legal == NOTHING:
             start(s, next_seed(s.seed))
+        if samples.size > 0:
+            samples[k] = _sample(s)
         _show(s, NONE, counts, shares, masks, k, begin)
     return NONE
 
@@ -254,8 +257,12 @@ def write_outcomes(
 def sample_actions(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
     """A uniformly random legal action for every game."""
     for k in range(begin, end):
-        s = states[rows[k]]
-        out[k] = FIRST[s.decision] + random_choice(s) if s.legal != NOTHING else NO_ACTION
+        out[k] = _sample(states[rows[k]])
+
+
+@kernel
+def _sample(s: Row) -> int:
+    return int(FIRST[s.decision]) + random_choice(s) if s.legal != NOTHING else NO_ACTION
 
 
 @entry_point
@@ -404,7 +411,9 @@ def call_every_entry_point() -> None:
     first_illegal(states, rows, actions, 0, 1)
     counts, masks = aligned_zeros((1, SIZE), np.int8), aligned_zeros((1, COUNT), np.int8)
     shares = aligned_zeros((1, SIZE), np.float32)
-    step_games(states, rows, actions, False, rewards, WIN, masks[0, :1].copy(), False, counts, shares, masks, 0, 1)
+    step_games(
+        states, rows, actions, False, rewards, WIN, masks[0, :1].copy(), False, actions, counts, shares, masks, 0, 1
+    )
     play_random(states, rows, 1, rows, rewards, WIN, 0, 1)
     write_observations(states, rows, actions * 0, counts, shares, masks, 0, 1)
     are_seated(states, rows, rows)

@@ -68,7 +68,9 @@ class Word(IntEnum):
     NUM_SHARES = 33
     MASKS = 34
     NUM_MASKS = 35
-    THREADS = 36
+    SAMPLES = 36
+    NUM_SAMPLES = 37
+    THREADS = 38
     AWAKE = 40  # whether each helper waits for work; else the leader must wake him
     FOUND = AWAKE + MOST_THREADS  # what each part returned
     LENGTH = FOUND + MOST_PARTS
@@ -96,6 +98,7 @@ def work(
     reward: int,
     endings: np.ndarray,
     restart: bool,
+    samples: np.ndarray,
     counts: np.ndarray,
     shares: np.ndarray,
     masks: np.ndarray,
@@ -117,6 +120,7 @@ def work(
         job[Word.REWARDS], job[Word.REWARD] = rewards.ctypes.data, reward
         job[Word.ENDINGS] = endings.ctypes.data
         job[Word.RESTART] = restart
+        job[Word.SAMPLES], job[Word.NUM_SAMPLES] = samples.ctypes.data, samples.size
         job[Word.COUNTS], job[Word.NUM_COUNTS] = counts.ctypes.data, counts.shape[0]
         job[Word.SHARES], job[Word.NUM_SHARES] = shares.ctypes.data, shares.shape[0]
         job[Word.MASKS], job[Word.NUM_MASKS] = masks.ctypes.data, masks.shape[0]
@@ -199,6 +203,7 @@ def _do(job: np.ndarray, part: int) -> int:
         job[Word.REWARD],
         endings,
         job[Word.RESTART] != 0,
+        array_at(job[Word.SAMPLES], (job[Word.NUM_SAMPLES],), np.int64),
         counts,
         shares,
         masks,
@@ -228,6 +233,7 @@ NOTHING_NEW: tuple[Any, ...] = (
     0,
     _NO_COUNTS.ravel(),
     False,
+    _NO_NUMBERS,
     _NO_COUNTS,
     _NO_SHARES,
     _NO_COUNTS,

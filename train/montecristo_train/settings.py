@@ -21,7 +21,7 @@ class SelfPlaySettings:
     """What is paid at the end: win, rank or margin (see GameBatch)."""
 
     advised: bool = True
-    """Whether the network sees, besides the observation, what greedy would do and how a scoring round would end now."""
+    """Whether the network sees, besides the observation, how greedy judges the choices and a scoring round would end."""
     hidden: tuple[int, ...] = (256, 256)
     """Sizes of the network's hidden layers."""
     learning_rate: float = 7e-4
