@@ -21,7 +21,7 @@ class SelfPlaySettings:
     """What is paid at the end: win, rank or margin (see GameBatch)."""
 
     advised: bool = True
-    """Whether the network sees, besides the observation, how greedy judges the choices and a scoring round would end."""
+    """Whether the network sees, besides the observation, how greedy judges the choices and how a round would score."""
     hidden: tuple[int, ...] = (256, 256)
     """Sizes of the network's hidden layers."""
     learning_rate: float = 7e-4
