@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ TINY = dataclasses.replace(
     evaluate_deals=2,
     checkpoint_every=1,
 )
+LONG = 120  # seconds until a runner is started again, at most
 # Enough to learn that some moves are better than others.
 SHORT = dataclasses.replace(
     TINY,
@@ -106,15 +108,15 @@ def test_every_decision_is_handed_over_once_with_what_its_seat_got_until_the_nex
 
     seats, paid, ended = (np.concatenate(parts) for parts in zip(*played, strict=True))
     expected = {}
-    for time, game in np.ndindex(seats.shape):  # the same, decision by decision
-        seat, reward = seats[time, game], 0.0
-        for later in range(time, len(seats)):
-            if later > time and seats[later, game] == seat:
-                expected[time * games + game] = reward, later * games + game, False
+    for moment, game in np.ndindex(seats.shape):  # the same, decision by decision
+        seat, reward = seats[moment, game], 0.0
+        for later in range(moment, len(seats)):
+            if later > moment and seats[later, game] == seat:
+                expected[moment * games + game] = reward, later * games + game, False
                 break
             reward += paid[later, game, seat]
             if ended[later, game]:
-                expected[time * games + game] = reward, -1, True
+                expected[moment * games + game] = reward, -1, True
                 break
     assert got.keys() == expected.keys() and len(got) > 0.9 * seats.size
     for name, (reward, *rest) in expected.items():
@@ -329,6 +331,11 @@ def test_training_goes_on_when_a_machine_dies_and_the_checkpoint_restores(tmp_pa
         for _ in range(4):
             training.update()
         assert training.steps >= before + 4 * settings.tables * settings.rollout
+        until = time.monotonic() + LONG
+        while group.num_healthy_remote_workers() < 2 and time.monotonic() < until:
+            training.update()  # the lost runner starts again on the machine that is left
+        where = group.foreach_env_runner(lambda _: ray.get_runtime_context().get_node_id(), local_env_runner=False)
+        assert len(where) == 2 and dying.node_id not in where
         trained = training.network().tensors
         training.algorithm.stop()
 

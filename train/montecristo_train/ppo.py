@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -301,11 +301,6 @@ def new_folder(folder: Path, settings: SelfPlaySettings) -> None:
         raise InvalidArgument(f"cannot write to {folder}: {error.strerror}") from None
 
 
-def settings_of(folder: Path) -> Settings:
-    """The settings of a run."""
-    return read_settings(folder, Settings)
-
-
 def read_settings(folder: Path, kind: type[S]) -> S:
     """The settings of a run of some recipe."""
     try:
@@ -326,20 +321,40 @@ class Run(Settings):
 
 def main(arguments: list[str]) -> None:
     """The command line."""
+    presets = {name: (text, Run(**vars(preset))) for name, (text, preset) in PRESETS.items()}
+    start_or_resume("ppo", Settings, presets, train, arguments)
+
+
+def start_or_resume(
+    recipe: str,
+    kind: type[S],
+    presets: Mapping[str, tuple[str, Any]],
+    train: Callable[[S, Path, bool], Network],
+    arguments: list[str],
+) -> None:
+    """The command line of a recipe: `--resume RUN`, or a preset and changes to its settings.
+
+    Args:
+        recipe: the module's name.
+        kind: of its settings.
+        presets: by name, with a description; each has the settings and `run`, a folder or None.
+        train: trains with these settings in this folder, or goes on with that.
+        arguments: what the user wrote.
+    """
     if arguments[:1] == ["--resume"]:
         if len(arguments) != 2:
             raise InvalidArgument("--resume needs the folder of a run and nothing else: --resume RUN")
         folder = Path(arguments[1])
-        settings = settings_of(folder)
-        train(settings, folder, resume=True)
+        train(read_settings(folder, kind), folder, True)
         return
-    presets = {name: (text, Run(**vars(preset))) for name, (text, preset) in PRESETS.items()}
-    chosen = tyro.extras.overridable_config_cli(presets, args=arguments, prog="python -m montecristo_train.ppo")
-    folder = chosen.run or Path("runs") / "ppo" / time.strftime("%Y%m%d-%H%M%S")
-    settings = Settings(**{field.name: getattr(chosen, field.name) for field in dataclasses.fields(Settings)})
+    chosen = tyro.extras.overridable_config_cli(
+        dict(presets), args=arguments, prog=f"python -m montecristo_train.{recipe}"
+    )
+    folder = chosen.run or Path("runs") / recipe / time.strftime("%Y%m%d-%H%M%S")
+    settings = kind(**{field.name: getattr(chosen, field.name) for field in dataclasses.fields(kind)})
     new_folder(folder, settings)
-    train(settings, folder)
-    print(f"the agent is {folder / AGENT}; the curve is {folder / CURVE}")
+    train(settings, folder, False)
+    print(f"the agent, and what there is to know of its training, is in {folder}")
     print(f"let it play: python -m montecristo_agents.arena greedy policy:{folder / AGENT}")
 
 

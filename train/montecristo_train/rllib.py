@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tyro
 
 from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env.errors import InvalidArgument
@@ -26,10 +25,9 @@ from montecristo_train.ppo import (
     AGENT,
     METRICS,
     forget_metrics_after,
-    new_folder,
     provenance,
-    read_settings,
     run_command,
+    start_or_resume,
     win_rates,
     writing,
 )
@@ -220,20 +218,8 @@ class Run(RllibSettings):
 
 def main(arguments: list[str]) -> None:
     """The command line."""
-    if arguments[:1] == ["--resume"]:
-        if len(arguments) != 2:
-            raise InvalidArgument("--resume needs the folder of a run and nothing else: --resume RUN")
-        folder = Path(arguments[1])
-        train(read_settings(folder, RllibSettings), folder, resume=True)
-        return
     presets = {name: (text, Run(**vars(preset))) for name, (text, preset) in PRESETS.items()}
-    chosen = tyro.extras.overridable_config_cli(presets, args=arguments, prog="python -m montecristo_train.rllib")
-    folder = chosen.run or Path("runs") / "rllib" / time.strftime("%Y%m%d-%H%M%S")
-    settings = RllibSettings(**{field.name: getattr(chosen, field.name) for field in dataclasses.fields(RllibSettings)})
-    new_folder(folder, settings)
-    train(settings, folder)
-    print(f"the agent is {folder / AGENT}")
-    print(f"let it play: python -m montecristo_agents.arena greedy policy:{folder / AGENT}")
+    start_or_resume("rllib", RllibSettings, presets, train, arguments)
 
 
 if __name__ == "__main__":
