@@ -7,6 +7,7 @@ the noise of the machine hits them alike. `make peers` does all of it and writes
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def environment(name: str) -> Path:
     peer, folder = PEERS[name], FOLDER / name
     if not peer.packages:
         return Path(sys.executable)
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    python = folder / "bin" / "python"
     ready, wanted = folder / "ready.txt", "\n".join((sys.version, *peer.packages))
     if not (ready.exists() and ready.read_text() == wanted):
         tell(f"installing {' '.join(peer.packages)} …")
@@ -107,6 +108,7 @@ class Worker:
 
     def _answer(self) -> dict[str, Any]:
         clock = threading.Timer(PATIENCE, self._process.kill)
+        clock.daemon = True  # Ctrl-C need not wait for it
         clock.start()
         line = self._process.stdout.readline()
         late = not clock.is_alive()
@@ -141,6 +143,7 @@ def start(names: Sequence[str], skipped: list[dict[str, str]]) -> list[tuple[Pee
 
 
 def measure(names: Sequence[str], rounds: int, seconds: float) -> dict[str, Any]:
+    load = os.getloadavg()[0]  # what others do here: it should be near 0
     skipped: list[dict[str, str]] = []
     workers = start(names, skipped)
     rows = [
@@ -167,7 +170,7 @@ def measure(names: Sequence[str], rounds: int, seconds: float) -> dict[str, Any]
         del row["worker"], row["case"]
     kept = ("cpu", "cores", "python")
     return {
-        "machine": {key: value for key, value in machine().items() if key in kept},
+        "machine": {key: value for key, value in machine().items() if key in kept} | {"load": load},
         "rounds": rounds,
         "seconds": seconds,
         "versions": versions,
@@ -197,7 +200,8 @@ def spread(rate: dict[str, float]) -> str:
 
 
 def report(results: dict[str, Any]) -> None:
-    print(f"\n{results['machine']['cpu']}, {results['machine']['cores']} cores")
+    info = results["machine"]
+    print(f"\n{info['cpu']}, {info['cores']} cores, load before the run {info['load']:.1f}")
     print(f"decisions/s, medians of {results['rounds']} rounds of {results['seconds']:g} s (lowest to highest)")
     for project, rows in groupby(results["rows"], key=lambda row: row["project"]):
         print(f"\n{project} ({versions_of(results, project)})")
@@ -213,35 +217,35 @@ def versions_of(results: dict[str, Any], project: str) -> str:
 
 
 def draw(results: dict[str, Any]) -> Figure:
-    """One bar per row, in groups; lengths are to be compared by eye only within a factor of two or so."""
+    """One bar per row, with its spread, grouped by project and not sorted: it is no ranking."""
     ink, faint, ours, others = "#333333", "#888888", "#D55E00", "#56B4E9"  # Okabe and Ito's colours
-    places: list[tuple[float, dict[str, Any]]] = []
-    figure = Figure(figsize=(8, 1.2 + 0.235 * (len(results["rows"]) + 1.6 * len(results["versions"]))))
-    figure.set_layout_engine("constrained")
+    rows = results["rows"]
+    left = 10 ** math.floor(math.log10(min(row["rate"]["lowest"] for row in rows)))
+    heights, titles, y = [], {}, 0.0
+    for row in rows:
+        if row["project"] not in titles:
+            y += 0.6 if titles else 0.0
+            titles[row["project"]] = y
+            y += 1
+        heights.append(y)
+        y += 1
+    figure = Figure(figsize=(8, 0.9 + 0.235 * y), layout="constrained")
     axes = figure.subplots()
     axes.set_xscale("log")
-    y = 0.0
-    lowest = min(row["rate"]["lowest"] for row in results["rows"])
-    left = 10 ** int(f"{lowest / 2:e}".split("e")[1])
-    for project, rows in groupby(results["rows"], key=lambda row: row["project"]):
-        axes.text(left, y, project, color=ink, fontsize=10, fontweight="bold", va="center")
-        y += 1
-        for row in rows:
-            places.append((y, row))
-            y += 1
-        y += 0.6
-    for y, row in places:
-        rate, mine = row["rate"], row["project"] == OURS
-        axes.barh(y, rate["median"] - left, left=left, height=0.76, color=ours if mine else others)
+    for title, y in titles.items():
+        axes.text(left, y, title, color=ink, fontsize=10, fontweight="bold", va="center")
+    for row, y in zip(rows, heights, strict=True):
+        rate = row["rate"]
+        axes.barh(y, rate["median"] - left, left=left, height=0.76, color=ours if row["project"] == OURS else others)
         axes.plot([rate["lowest"], rate["highest"]], [y, y], color=ink, linewidth=1.2, marker="|", markersize=5)
         axes.annotate(
             rounded(rate["median"]), (rate["highest"], y), (5, 0), textcoords="offset points", va="center",
             fontsize=8, color=ink,
         )  # fmt: skip
-    axes.set_yticks([y for y, _ in places], [label(row) for _, row in places], fontsize=9, color=ink)
-    axes.set_ylim(y + 0.8, -0.8)
-    axes.set_xlim(left, 4 * max(row["rate"]["highest"] for row in results["rows"]))
-    axes.set_xlabel("decisions per second (each step of the scale is ten times as many)", color=ink)
+    axes.set_yticks(heights, [label(row) for row in rows], fontsize=9, color=ink)
+    axes.set_ylim(heights[-1] + 0.8, -0.8)
+    axes.set_xlim(left, 8 * max(row["rate"]["highest"] for row in rows))
+    axes.set_xlabel("decisions per second (logarithmic)", color=ink)
     axes.grid(axis="x", color=faint, alpha=0.25)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
@@ -269,18 +273,18 @@ def page(results: dict[str, Any]) -> str:
     head = ["project", "game", "interface", "players", "batch", "threads", "observation", "actions"]
     skipped = [f"- {entry['what']}: `{entry['reason']}`" for entry in results["skipped"]]
     versions = [f"- {project}: {versions_of(results, project)}" for project in results["versions"]]
-    return (
-        TEXT.format(
-            cpu=info["cpu"],
-            cores=info["cores"],
-            python=info["python"],
-            rounds=results["rounds"],
-            seconds=f"{results['seconds']:g}",
-            table=markdown([*head, "decisions/s", "lowest to highest"], figures, right=7),
-            skipped="\n".join(skipped) or "Nothing.",
-            versions="\n".join(versions),
-        )
-    ).strip() + "\n"
+    filled = TEXT.format(
+        cpu=info["cpu"],
+        cores=info["cores"],
+        load=f"{info['load']:.1f}",
+        python=info["python"],
+        rounds=results["rounds"],
+        seconds=f"{results['seconds']:g}",
+        table=markdown([*head, "decisions/s", "lowest to highest"], figures, right=7),
+        skipped="\n".join(skipped) or "Nothing.",
+        versions="\n".join(versions),
+    )
+    return filled.lstrip()
 
 
 TEXT = """
@@ -305,7 +309,7 @@ actions there are, because to write them is part of the work. Compare figures of
 - Every project is used from Python, in the fastest of its documented ways that the authors of this page know.
 - Medians of {rounds} rounds of {seconds} s each, with the lowest and highest. A round goes over all games of all
   projects, so that the noise of the machine hits them alike. Compilation is not counted.
-- The machine: {cpu}, {cores} cores; Python {python}.
+- The machine: {cpu}, {cores} cores, of which other programs kept {load} busy just before; Python {python}.
 
 ## What to bear in mind
 
@@ -317,7 +321,8 @@ actions there are, because to write them is part of the work. Compare figures of
 - The engine of this project makes decisions with one legal action by itself, and they do not count. Others ask for
   them, and there they count.
 - PettingZoo's `env()` checks what it is given in several wrappers, here as there.
-- Two threads in a batch of 1024 games have little to share. With larger batches they gain more.
+- `GameBatch` writes observations as bytes, `VectorEnv` as 32-bit floats, most others as numbers of 32 or 64 bits.
+- A batch of 1024 games is short work for two threads; `python benchmarks/engine.py` has larger ones.
 
 ## Figures
 
@@ -384,11 +389,15 @@ def main() -> None:
         results = json.loads(options.read.read_text())
     else:
         results = measure(options.only, options.rounds, options.seconds)
+        left_out = [peer.title for name, peer in PEERS.items() if name not in options.only]
+        results["skipped"] += [{"what": title, "reason": "left out by --only"} for title in left_out]
     report(results)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         save(options.json, results)
     if options.write:
+        if not results["rows"]:
+            sys.exit("peers: nothing could be measured, so nothing is written")
         write(options.page, results)
 
 

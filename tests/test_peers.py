@@ -30,7 +30,7 @@ def row(project: str, game: str, median: float, **more: Any) -> dict[str, Any]:
 
 
 RESULTS: dict[str, Any] = {
-    "machine": {"cpu": "A processor", "cores": 2, "python": "3.11.7"},
+    "machine": {"cpu": "A processor", "cores": 2, "load": 0.04, "python": "3.11.7"},
     "rounds": 3,
     "seconds": 0.5,
     "versions": {"montecristo-env": {"montecristo-env": "0.1.0"}, "PettingZoo classic": {"pettingzoo": "1.27.0"}},
@@ -67,7 +67,7 @@ def test_the_page_has_every_figure_and_every_reason(peers: ModuleType, tmp_path:
     assert "| montecristo-env | Monte Cristo | GameBatch | 2 | 1024 | 2 | 18 | 9 | 2,350,000 |" in text
     assert "| PettingZoo classic | tictactoe_v3 | AEC | 2 | 1 | 1 | 18 | 9 | 8,150 | 6,520 to 10,600 |" in text
     assert "- Pgx: `pip: ERROR: No matching distribution found for pgx==0`" in text
-    assert "A processor, 2 cores" in text and "pettingzoo 1.27.0" in text
+    assert "A processor, 2 cores, of which other programs kept 0.0 busy" in text and "pettingzoo 1.27.0" in text
     assert "3 rounds of 0.5 s" in text
     assert (tmp_path / "images" / "peers.png").read_bytes().startswith(b"\x89PNG")
 
