@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup test lint docs unit notebooks boundscheck coverage format run bench clean
+.PHONY: help setup test lint docs unit notebooks boundscheck coverage format run bench peers clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,7 +57,10 @@ bench: $(READY)  ## measure the speed of the engine, the shells and the training
 	$(BIN)/python benchmarks/shells.py
 	$(BIN)/python benchmarks/training.py
 
+peers: $(READY)  ## measure random play here and in other projects, and write docs/benchmarks.md
+	$(BIN)/python benchmarks/peers.py --json runs/peers.json --write
+
 clean:  ## remove the environment, builds and caches
-	rm -rf $(VENV) build dist site *.egg-info agents/*.egg-info train/*.egg-info \
+	rm -rf $(VENV) .peers build dist site *.egg-info agents/*.egg-info train/*.egg-info \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
