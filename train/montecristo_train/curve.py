@@ -10,7 +10,7 @@ from montecristo_env.files import write_whole
 
 PANELS = {
     "win_rate/": "win rate",
-    "train/entropy_loss": "entropy",
+    "train/entropy_loss": "minus entropy",
     "rating/past_selves": "Elo among past selves",
     "train/explained_variance": "explained variance",
     "game/decisions": "decisions per game",
@@ -31,6 +31,6 @@ def draw_curve(metrics: Path, picture: Path) -> None:
         axis.set_xlabel("decisions")
         axis.grid(alpha=0.3)
         if prefix == "win_rate/" and axis.lines:
-            axis.legend(fontsize="small")
+            axis.legend(fontsize="small", loc="lower right", ncols=2)
             axis.set_ylim(0, 1)
     write_whole(picture, png(figure))

@@ -126,7 +126,13 @@ SMOKE = replace(
     evaluate_deals=10,
     checkpoint_every=10,
 )
-FULL = Settings()
+FULL = Settings(
+    players=(0.4, 0.2, 0.4),
+    learning_rate=1.2e-3,
+    final_learning_rate=2e-5,
+    entropy=0.012,
+    shaping_share=0.3,
+)
 
 PRESETS = {
     "smoke": ("under a minute: to see that it works", SMOKE),
