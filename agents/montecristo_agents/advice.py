@@ -6,7 +6,7 @@ All of it follows from what everybody can see. A scoring round with its payments
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents.greedy import SOURCES, greedy_choice
+from montecristo_agents.greedy import MOST_CHOICES, NOT_JUDGED, SOURCES, greedy_choice, liking
 from montecristo_agents.outlook import POINT, all_hands, all_tokens, outlook
 from montecristo_env import GameBatch, observation
 from montecristo_env.agent import PublicView
@@ -17,12 +17,9 @@ from montecristo_env.core.layout import STATE, Row, States
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.threads import ALL_CORES, share
 
-MOST_CHOICES: int = int(np.diff(FIRST).max())
-"""How many choices a decision has at most."""
 MOST_POINTS = 30  # outlooks are cut off there
-BEST_LIKED = 100  # what is as good as the best choice; half of that for what is worth a point less
-_NOT_JUDGED = -(2**62)
-ROWS_PER_THREAD = 512  # rows that are worth a thread
+BEST_LIKED = 100  # what is as good as the best choice
+ROWS_PER_THREAD = 128  # rows that are worth a thread
 _OUTLOOKS = 2  # for every player: if a scoring round may come, and if it comes now
 _CHOICE = observation.SIZE
 _OUTLOOK = _CHOICE + COUNT
@@ -48,13 +45,13 @@ def advise(s: Row, worths: np.ndarray, out: np.ndarray) -> None:
     out[observation.SIZE :] = 0
     if s.legal == NOTHING:
         return
-    worths[:] = _NOT_JUDGED
+    worths[:] = NOT_JUDGED
     best = greedy_choice(s, worths)
     first = FIRST[s.decision]
     out[_CHOICE + first + best] = 1
     for choice in range(FIRST[s.decision + 1] - first):
-        if s.legal & bit(choice) != NOTHING and worths[choice] != _NOT_JUDGED:
-            out[_LIKING + first + choice] = BEST_LIKED * POINT // (POINT + worths[best] - worths[choice])
+        if s.legal & bit(choice) != NOTHING:
+            out[_LIKING + first + choice] = int(BEST_LIKED * liking(worths, best, choice))
     hands, tokens = all_hands(s), all_tokens(s)
     for place in range(s.num_players):
         seat = (int(s.current_player) + place) % s.num_players

@@ -16,6 +16,7 @@ from montecristo_agents.outlook import (
     LEFT_OVER_AT,
     MOST_ALIKE,
     PERCENT,
+    POINT,
     SUPPLY,
     TOKEN,
     TOKEN_BITS,
@@ -85,6 +86,9 @@ LANE_WORTH = (20, -80, 0, 20)
 LANE_WORTH_FOR_TWO = (30, -80, 0, 30)
 
 Worths: TypeAlias = np.ndarray | None
+NOT_JUDGED = -(2**62)
+MOST_CHOICES: int = int(np.diff(FIRST).max())
+"""How many choices a decision has at most."""
 
 
 @kernel
@@ -92,6 +96,12 @@ def note(worths: Worths, choice: int, worth: int) -> None:
     """Keeps what a choice is worth for those who want to know."""
     if worths is not None:
         worths[choice] = worth
+
+
+@kernel
+def liking(worths: np.ndarray, best: int, choice: int) -> float:
+    """How good a choice is, compared with the best: 1 is as good, 0.5 worth a point less, 0 was not judged."""
+    return 0.0 if worths[choice] == NOT_JUDGED else POINT / (POINT + worths[best] - worths[choice])
 
 
 # --- Supply

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents import advice, tree
-from montecristo_agents.advice import MOST_CHOICES, advise
-from montecristo_agents.greedy import SOURCES
+from montecristo_agents.advice import advise
+from montecristo_agents.greedy import MOST_CHOICES, SOURCES
 from montecristo_agents.mcts import MOST_SIMULATIONS, whole_number
 from montecristo_agents.policy import Network, shipped_model
 from montecristo_agents.tree import (
@@ -37,7 +37,7 @@ from montecristo_env.core.scoring import WIN, write_rewards
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.threads import ALL_CORES, share
 
-CURIOSITY = 1.5  # how much the search trusts the network's idea of a move that was tried seldom
+CURIOSITY = 0.7  # how much the search trusts the network's idea of a move that was tried seldom
 SHIPPED = "ppo"  # instead of a path
 GAMES_AT_ONCE = 128  # so that their trees do not fill the memory
 GAMES_PER_THREAD = 32  # games that are worth a thread when each goes down its tree once

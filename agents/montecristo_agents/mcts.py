@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents import greedy, tree
-from montecristo_agents.greedy import greedy_choice
+from montecristo_agents.greedy import MOST_CHOICES, NOT_JUDGED, greedy_choice, liking
 from montecristo_agents.outlook import POINT, Hands, Tokens, all_hands, all_tokens, outlook
 from montecristo_agents.tree import (
     NODE,
@@ -122,10 +122,11 @@ def search_games(
 ) -> None:
     """The best action of every root. A part of the work, with a tree of its own, is every so many-th root."""
     parts = len(trees)
+    worths = np.empty(MOST_CHOICES, np.int64)
     for part in range(begin, end):
         for k in range(part, len(roots), parts):
             forget_hidden(roots[k])
-            search(roots[k], keys[k], simulations, greedily, rounds, trees[part], games[part], values[part])
+            search(roots[k], keys[k], simulations, greedily, rounds, trees[part], games[part], values[part], worths)
             out[k] = most_visited(trees[part])
 
 
@@ -139,13 +140,14 @@ def search(
     tree: np.ndarray,
     s: Row,
     values: np.ndarray,
+    worths: np.ndarray,
 ) -> None:
     """Grows a tree from the root, one node with every simulation."""
     size = plant(tree)
     for _ in range(simulations):
         key = advance(key)
         imagine(root, mix(key), s)
-        leaf = descend(tree, size, s)
+        leaf = descend(tree, size, s, worths)
         size = max(size, leaf + 1)
         roll_out(s, greedily, int(s.round_number) + rounds)
         judge(s, values)
@@ -153,7 +155,7 @@ def search(
 
 
 @kernel
-def descend(tree: np.ndarray, size: int, s: Row) -> int:
+def descend(tree: np.ndarray, size: int, s: Row, worths: np.ndarray) -> int:
     """Plays the most promising moves until a new one is due, and that one; its node in the tree of this size.
 
     If the game is over first, it is the node where it ended.
@@ -162,7 +164,7 @@ def descend(tree: np.ndarray, size: int, s: Row) -> int:
     while s.legal != NOTHING:
         best, new_choices = look_at_children(tree, node, s)
         if new_choices != NOTHING:
-            return try_new_choice(tree, size, node, s, new_choices)
+            return try_new_choice(tree, size, node, s, new_choices, worths)
         node = best
         play(s, choice_of(s, tree[node].move))
     return node
@@ -195,14 +197,17 @@ def look_at_children(tree: np.ndarray, node: int, s: Row) -> tuple[int, np.uint6
 
 
 @kernel
-def try_new_choice(tree: np.ndarray, size: int, node: int, s: Row, new_choices: np.uint64) -> int:
-    """Plays a choice that is new to a node: the greedy player's, if it is among them, or else a random one."""
-    choice = greedy_choice(s, None)
-    prior = 1.0
+def try_new_choice(tree: np.ndarray, size: int, node: int, s: Row, new_choices: np.uint64, worths: np.ndarray) -> int:
+    """Plays a choice that is new to a node: the one greedy likes best, or a random one of those he did not judge."""
+    worths[:] = NOT_JUDGED
+    best = greedy_choice(s, worths)
+    choice = best
     if new_choices & bit(choice) == NOTHING:
         choice = random_among(s, new_choices)
-        prior = 0.0
-    add_child(tree, size, node, move_of(s, choice), prior)
+        for other in range(MOST_CHOICES):
+            if new_choices & bit(other) != NOTHING and worths[other] > worths[choice]:
+                choice = other
+    add_child(tree, size, node, move_of(s, choice), liking(worths, best, choice) if choice != best else 1.0)
     play(s, choice)
     return size
 
