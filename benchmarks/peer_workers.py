@@ -141,7 +141,7 @@ def openspiel() -> Iterator[Case]:
                 else:
                     observer.set_from(state, state.current_player())
                     legal = state.legal_actions()
-                    as_mask(legal, count)  # quicker than `legal_actions_mask`, which makes a list of all actions
+                    as_mask(legal, count)  # `legal_actions_mask` would list all actions once more
                     state.apply_action(random.choice(legal))
                     done += 1
             return done

@@ -261,7 +261,7 @@ def test_a_run_leaves_an_agent_metrics_and_a_curve(tmp_path: Path) -> None:
     assert (tmp_path / ppo.CURVE).read_bytes().startswith(b"\x89PNG")
     facts = json.loads((tmp_path / ppo.SETTINGS).read_text())
     assert facts["settings"]["seed"] == TINY.seed and "torch" in facts["made_with"]
-    assert ppo.settings_of(tmp_path) == TINY
+    assert ppo.read_settings(tmp_path, Settings) == TINY
     agent = make_agent(f"policy:{tmp_path / ppo.AGENT}")
     games = GameBatch(3, [2, 3, 4], seed=0)
     games.step(agent.act(PublicView(games), np.arange(3)))
@@ -274,7 +274,7 @@ def test_a_killed_run_goes_on_to_the_same_result(tmp_path: Path) -> None:
     run(tmp_path / "whole", settings)
     program = (
         "import sys, json; from pathlib import Path; from montecristo_train import ppo\n"
-        "folder = Path(sys.argv[1]); ppo.train(ppo.settings_of(folder), folder)"
+        "folder = Path(sys.argv[1]); ppo.train(ppo.read_settings(folder, ppo.Settings), folder)"
     )
     ppo.new_folder(tmp_path / "killed", settings)
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
@@ -390,7 +390,7 @@ def test_bad_folders_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="cannot write to"):
         ppo.new_folder(tmp_path / "file" / "run", TINY)
     with pytest.raises(InvalidArgument, match="is no folder of a training run"):
-        ppo.settings_of(tmp_path)
+        ppo.read_settings(tmp_path, Settings)
     (tmp_path / ppo.CHECKPOINT).write_bytes(b"damaged")
     env = ppo.make_env(TINY)
     with pytest.raises(InvalidArgument, match="is no checkpoint that can be read"):
