@@ -37,7 +37,7 @@ ROLLOUTS = ("greedy", "random")
 ROUNDS = 2  # one is as good for a few hundred simulations, but worse for more, at equal time
 EXPLORATION = 0.2  # how much a move gains by being tried seldom
 WIDENING = 1.0  # moves that are tried in a position, for each square root of its visits
-TRUST = 1.0  # what the greedy player's move gets on top of its values, in all
+TRUST = 1.0  # what a move gets on top of its values, in all, as far as the greedy player likes it
 SWING = 10.0  # points of lead that make a win e times as likely
 
 library = Library("the search", __file__, *greedy.SOURCES, tree.__file__)
@@ -48,7 +48,7 @@ class MctsAgent:
 
     A simulation redraws what is hidden, goes down the tree of the moves tried so far to one that is new, plays on from
     there, judges the position by the scores and by what a scoring round would bring, and tells the moves on its way.
-    In every position the greedy player's move is tried first, the others one by one as visits become more.
+    In every position the greedy player's move is tried first, the others, best liked first, as visits become more.
     The move tried most often is played. All randomness comes from the random stream of each game.
 
     Args:
