@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from montecristo_env.core import actions, batch, crew, invariants, observation
+from montecristo_env.core import actions, batch, invariants, observation
 from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Decision
 from montecristo_env.core.crew import Task
@@ -103,7 +103,7 @@ class GameBatch:
 
     def _adopt(self, states: States) -> None:
         """Takes over these games; everything that is not in a row is made here."""
-        crew.compile_all()
+        batch.compile_all()
         self.states = states
         self.rewards: NDArray[np.float32] = aligned_zeros((states.size, MAX_PLAYERS), np.float32)
         self.endings: NDArray[np.int8] = np.zeros(states.size, np.int8)
@@ -387,7 +387,8 @@ class GameBatch:
     def violations(self) -> dict[int, list[str]]:
         """The games whose state is not sane, with the checks that fail; empty unless there is a bug."""
         failed = np.zeros(len(self), np.int64)
-        self.run(batch.find_violations, self._all, failed)
+        invariants.compile_all()
+        self.run(invariants.find_violations, self._all, failed)
         return {int(game): invariants.describe(int(failed[game])) for game in np.flatnonzero(failed)}
 
     def run(self, function: Callable[..., Any], index: NDArray[np.int64], *args: Any) -> list[Any]:

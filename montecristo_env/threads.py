@@ -59,6 +59,7 @@ class Crew:
     """Helpers for short jobs, which they wait for a moment in compiled code before they sleep (see `core.crew`)."""
 
     def __init__(self, threads: int) -> None:
+        crew.compile_all()
         threads = min(threads, crew.MOST_THREADS)
         parts = min(threads * PARTS_PER_THREAD, crew.MOST_PARTS)
         bounds = [1 << parts * thread // threads for thread in range(threads + 1)]

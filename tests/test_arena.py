@@ -370,6 +370,13 @@ def test_tables_and_files_agree(
     assert {path.name for path in folder.iterdir()} == {*FILES, "settings.json", "chunks"}
 
 
+def test_names_are_shown_as_they_are() -> None:
+    agents = First(), First()
+    agents[0].name, agents[1].name = "a:100:b", "c[red]d"
+    shown = str(arena.play(agents, 2, 2, 0, progress=False))
+    assert shown.count("a:100:b") == shown.count("c[red]d") == 3
+
+
 def test_records_on_request_replay_and_tell_who_sat_where(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"agents": ["random", First()], "players": 3, "deals": 3}
     run = Run(**settings, folder=tmp_path, records=1)

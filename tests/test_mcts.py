@@ -99,6 +99,23 @@ def test_compiled_and_interpreted_search_agree(monkeypatch: pytest.MonkeyPatch, 
     assert done.stdout.split() == [str(action) for action in compiled], done.stderr
 
 
+def test_says_how_often_it_tried_each_action_and_what_that_led_to() -> None:
+    games = middle_games(9)
+    agent, view, rows = MctsAgent("60"), PublicView(games.copy()), np.array([1, 2, 6])
+    shares, values = agent.evaluate(view, rows)
+    np.testing.assert_array_equal(shares.argmax(axis=1), answers(agent, games)[rows])
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_allclose(shares * 60, np.round(shares * 60), atol=1e-9)
+    assert not shares[games.action_mask()[rows] == 0].any()
+    assert ((values > -1) & (values < 1)).all()
+
+
+def test_expects_what_the_winning_move_pays() -> None:
+    games = on_the_brink()
+    values = MctsAgent("200").evaluate(PublicView(games), np.arange(len(games))).values
+    assert (values > 0.9).all()
+
+
 # --- What is hidden --------------------------------------------------------------------------------------------------
 
 
@@ -156,7 +173,7 @@ def test_only_who_saw_the_bag_could_know_which_marker_to_move() -> None:
 # --- Strength --------------------------------------------------------------------------------------------------------
 
 
-def test_finds_the_move_that_wins_at_once() -> None:
+def on_the_brink() -> GameBatch:
     """Red, 38 points, can take a treasure worth 9 in the last dungeon: no other move ends the game."""
     table = Table(2)
     table.lanes([1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0])
@@ -171,6 +188,11 @@ def test_finds_the_move_that_wins_at_once() -> None:
     assert table.legal == ["stop taking", "take D1", "take E1", "take R3"]
     games = table.games[np.zeros(20, np.int64)]
     games.states["play_key"] = np.arange(20)
+    return games
+
+
+def test_finds_the_move_that_wins_at_once() -> None:
+    games = on_the_brink()
     for settings in ("20", "20:rollout=random:rounds=0"):
         assert set(answers(MctsAgent(settings), games)) == {CODE["take R3"]}
 

@@ -25,13 +25,14 @@ from stable_baselines3.common.logger import Logger
 
 from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, make_agent, observation
-from montecristo_env.agent import PublicView
+from montecristo_env.agent import Evaluation, PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
 from montecristo_train import demo, ppo
 from montecristo_train.checkpoint import past_self
+from montecristo_train.imitation import advice_of, imitate
 from montecristo_train.network import export
 from montecristo_train.pool import Opponent, Pool
-from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv
+from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv, make_env
 from montecristo_train.settings import SMOKE, Settings
 
 TINY = dataclasses.replace(
@@ -67,6 +68,16 @@ class Steady:
 
     def act(self, games: PublicView, rows: np.ndarray) -> np.ndarray:
         return games.sample_actions(rows)
+
+
+class Steadfast:
+    """A teacher for tests that always takes the last legal action."""
+
+    name = "steadfast"
+
+    def act(self, games: PublicView, rows: np.ndarray) -> np.ndarray:
+        masks = games.action_mask(rows=rows)
+        return masks.shape[1] - 1 - masks[:, ::-1].argmax(axis=1)
 
 
 def tables(pool: Pool, num_games: int = 12) -> SelfPlayVecEnv:
@@ -150,6 +161,44 @@ def test_the_demo_trains_measures_and_shows_a_game(
     assert "yours" in (folder / demo.REPLAY).read_text()
     with pytest.raises(InvalidArgument, match="give one of smoke, quick, full, not 'fast'"):
         demo.main(["fast"])
+
+
+# --- imitation
+
+
+class Sure:
+    """Tells tests which probabilities a teacher gave: most of it on the last legal action, some on the first."""
+
+    name = "sure"
+
+    def act(self, games: PublicView, rows: np.ndarray) -> np.ndarray:
+        return self.evaluate(games, rows).probabilities.argmax(axis=1)
+
+    def evaluate(self, games: PublicView, rows: np.ndarray) -> Evaluation:
+        masks = games.action_mask(rows=rows)
+        first, last = masks.argmax(axis=1), masks.shape[1] - 1 - masks[:, ::-1].argmax(axis=1)
+        probabilities = np.zeros(masks.shape)
+        probabilities[np.arange(rows.size), last] += 0.75
+        probabilities[np.arange(rows.size), first] += 0.25
+        return Evaluation(probabilities, np.zeros(rows.size))
+
+
+@pytest.mark.parametrize("teacher", [Steadfast(), Sure()])
+@pytest.mark.parametrize("passes", [1, 3])
+def test_imitation_teaches_the_choices_of_the_teacher_as_sure_as_he_is(teacher: Any, passes: int) -> None:
+    settings = dataclasses.replace(TINY, tables=64, rollout=32, batch=256, hidden=(64,), scripted_share=0.5)
+    env = make_env(settings)
+    model = ppo.make_model(settings, env)
+    told: list[tuple[int, float]] = []
+    imitate(model, env, teacher, 20 * 64 * 32 // passes, passes, 3e-3, lambda *facts: told.append(facts))
+    assert told[-1][0] >= 20 * 64 * 32 // passes and told[-1][1] > max(0.95, told[0][1])
+    games = GameBatch(30, np.resize([2, 3, 4], 30), seed=1)
+    games.play_random(40)
+    rows = np.arange(30)
+    view = PublicView(games)
+    learnt = PolicyAgent(export(model, {})).evaluate(view, rows).probabilities
+    off = np.abs(learnt - advice_of(teacher, view, rows)).sum(axis=1)
+    assert off.mean() < 0.35  # all on the likelier choice would be off by 0.5
 
 
 # --- the pool

@@ -15,6 +15,7 @@ try:
         TimeRemainingColumn,
     )
     from rich.table import Table as RichTable
+    from rich.text import Text
 except ImportError as error:
     raise ImportError(f"the arena needs {error.name}: pip install 'montecristo-env[arena]'") from error
 
@@ -26,6 +27,7 @@ __all__ = [
     "PlackettLuce",
     "Progress",
     "RichTable",
+    "Text",
     "TextColumn",
     "TimeElapsedColumn",
     "TimeRemainingColumn",

@@ -17,9 +17,11 @@ from montecristo_agents.tree import (
     most_visited,
     move_of,
     plant,
+    write_shares,
 )
-from montecristo_env.agent import PublicView
+from montecristo_env.agent import Evaluation, PublicView
 from montecristo_env.core._jit import Library, kernel
+from montecristo_env.core.actions import COUNT
 from montecristo_env.core.chance import advance, mix, random_choice
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
 from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
@@ -39,6 +41,8 @@ EXPLORATION = 0.2  # how much a move gains by being tried seldom
 WIDENING = 1.0  # moves that are tried in a position, for each square root of its visits
 TRUST = 1.0  # what a move gets on top of its values, in all, as far as the greedy player likes it
 SWING = 10.0  # points of lead that make a win e times as likely
+
+_NO_SHARES, _NO_VALUES = np.zeros((0, 0)), np.zeros(0)
 
 library = Library("the search", __file__, *greedy.SOURCES, tree.__file__)
 
@@ -77,6 +81,18 @@ class MctsAgent:
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
+        return self._search(games, rows, _NO_SHARES, _NO_VALUES)
+
+    def evaluate(self, games: PublicView, rows: NDArray[np.int64]) -> Evaluation:
+        """How often it tried each action, and what the tries led to, as the reward "win"."""
+        shares, values = np.zeros((rows.size, COUNT)), np.zeros(rows.size)
+        self._search(games, rows, shares, values)
+        players = games.num_players[rows]
+        return Evaluation(shares, (players * values - 1) / (players - 1))
+
+    def _search(
+        self, games: PublicView, rows: NDArray[np.int64], shares: NDArray[np.float64], expected: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
         library.compile_once(_call_every_entry_point)  # again: a copy from another process was not made here
         keys = games.random_keys(rows)
         roots = games.resample_hidden(keys, rows).states
@@ -93,6 +109,8 @@ class MctsAgent:
             aligned_empty(parts, STATE),
             np.empty((parts, MAX_PLAYERS)),
             actions,
+            shares,
+            expected,
             size=parts,
             threads=ALL_CORES,
         )
@@ -117,10 +135,15 @@ def search_games(
     games: States,
     values: np.ndarray,
     out: np.ndarray,
+    shares: np.ndarray,
+    expected: np.ndarray,
     begin: int,
     end: int,
 ) -> None:
-    """The best action of every root. A part of the work, with a tree of its own, is every so many-th root."""
+    """The best action of every root; unless `shares` is empty, also how often each was tried, and with what values.
+
+    A part of the work, with a tree of its own, is every so many-th root.
+    """
     parts = len(trees)
     worths = np.empty(MOST_CHOICES, np.int64)
     for part in range(begin, end):
@@ -128,6 +151,8 @@ def search_games(
             forget_hidden(roots[k])
             search(roots[k], keys[k], simulations, greedily, rounds, trees[part], games[part], values[part], worths)
             out[k] = most_visited(trees[part])
+            if shares.size > 0:
+                expected[k] = write_shares(trees[part], shares[k])
 
 
 @kernel
@@ -265,4 +290,4 @@ def _call_every_entry_point() -> None:
     roots["num_players"] = MIN_PLAYERS
     keys, actions = np.zeros(1, np.uint64), np.zeros(1, np.int64)
     trees, values = np.zeros((1, 1), NODE), np.zeros((1, MAX_PLAYERS))
-    search_games(roots, keys, 0, True, 0, trees, roots.copy(), values, actions, 0, 1)
+    search_games(roots, keys, 0, True, 0, trees, roots.copy(), values, actions, _NO_SHARES, _NO_VALUES, 0, 1)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents import ratings
-from montecristo_agents.extras import Console, Figure, RichTable, box
+from montecristo_agents.extras import Console, Figure, RichTable, Text, box
 from montecristo_agents.matches import Match, Results, Table
 from montecristo_agents.ratings import CONFIDENCE, Estimate, Skill, mean_by_deal, rate_by_deal
 from montecristo_env.files import write_whole
@@ -255,7 +255,7 @@ def _agents_table(report: Report) -> RichTable:
         table.add_column(name, justify="right", no_wrap=True)
     for line in report.agents:
         table.add_row(
-            line.agent,
+            Text(line.agent),  # whose colons are no emoji
             _two_lines(_coloured(report, line.win_rate), _interval(line.win_rate, percent)),
             _two_lines(f"{line.score_margin.value:+.1f}", _reach(line.score_margin, ".1f")),
             _two_lines(f"{line.mean_rank.value:.2f}", _reach(line.mean_rank, ".2f")),
@@ -274,9 +274,9 @@ def _pairs_table(report: Report) -> RichTable:
     )
     table.add_column("", style="bold", overflow="fold")
     for name in names:
-        table.add_column(name, justify="center")
+        table.add_column(Text(name), justify="center")
     for name in names:
-        table.add_row(name, *(_cell(report, report.pair(name, other)) for other in names))
+        table.add_row(Text(name), *(_cell(report, report.pair(name, other)) for other in names))
     return table
 
 

@@ -146,3 +146,19 @@ def goes_before(node: Row, other: Row) -> bool:
     if node.total != other.total:
         return bool(node.total > other.total)
     return bool(node.prior > other.prior)
+
+
+@kernel
+def write_shares(tree: np.ndarray, shares: np.ndarray) -> float:
+    """Which share of the tries at the root each action had, into zeros; the mean of their values, 0 without any."""
+    visits, total = 0, 0.0
+    child = int(tree[ROOT].first_child)
+    while child != NONE:
+        visits += int(tree[child].visits)
+        total += tree[child].total
+        shares[action_of(tree[child].move)] += tree[child].visits
+        child = int(tree[child].next_sibling)
+    if visits == 0:
+        return 0.0
+    shares /= visits
+    return total / visits

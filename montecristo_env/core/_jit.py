@@ -87,7 +87,7 @@ class Library:
         with self._lock:
             if self._ready:
                 return
-            finished, building = _find_cache(_fingerprint(self._sources))
+            finished, building = _find_cache(_fingerprint(self.content, self._sources))
             if building or not finished:
                 _say(f"compiling {self.content}, once…")
             try:
@@ -326,9 +326,9 @@ def _publish(building: Path, finished: Path) -> None:
                 shutil.rmtree(folder)
 
 
-def _fingerprint(sources: Iterable[Path]) -> str:
-    """A hash of all that the machine code depends on."""
-    digest = hashlib.sha256()
+def _fingerprint(content: str, sources: Iterable[Path]) -> str:
+    """A hash of what the machine code is and all that it depends on."""
+    digest = hashlib.sha256(content.encode())
     for source in sources:
         digest.update(f"{source} {source.stat().st_mtime_ns}\0".encode() + source.read_bytes())
     settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]

@@ -7,8 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from montecristo_env.core import invariants
-from montecristo_env.core._jit import WORD, copy_bytes, entry_point, kernel, spread_bits
+from montecristo_env.core._jit import WORD, compile_once, copy_bytes, entry_point, kernel, spread_bits
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.chance import (
     advance,
@@ -352,13 +351,6 @@ def copy_public(states: States, rows: np.ndarray, out: States, begin: int, end: 
         s.scratch[:] = 0
 
 
-@entry_point
-def find_violations(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-    """The failed checks of every game."""
-    for k in range(begin, end):
-        out[k] = invariants.violations(states[rows[k]])
-
-
 # --- one move at a time, forced ones too: for game records
 
 
@@ -395,8 +387,12 @@ def prepare_chest(states: States, row: int) -> None:
         fill_bag(s)
 
 
-def call_every_entry_point() -> None:
-    """For `compile_once`."""
+def compile_all() -> None:
+    """Compiles, or loads, every entry point; the first use in a process calls this."""
+    compile_once(_call_every_entry_point)
+
+
+def _call_every_entry_point() -> None:
     states = np.zeros(1, STATE)
     states["num_players"] = MIN_PLAYERS
     states["deck"] = states["tokens"] = 2
@@ -424,7 +420,6 @@ def call_every_entry_point() -> None:
     resample_games(states, rows, seeds, 0, 1)
     draw_keys(states, rows, seeds, 0, 1)
     copy_public(states, rows, states.copy(), 0, 1)
-    find_violations(states, rows, actions, 0, 1)
     restart_games(states, rows, False, 0, 1)
     lay_out(states, 0, seeds[0])
     proceed(states, 0, NONE)

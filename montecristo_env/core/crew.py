@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from montecristo_env.core._jit import (
+    Library,
     add_shared,
     array_at,
-    compile_once,
-    entry_point,
     kernel,
     load_shared,
     relax,
@@ -22,7 +21,7 @@ from montecristo_env.core._jit import (
     swap_shared,
 )
 from montecristo_env.core.actions import COUNT
-from montecristo_env.core.batch import call_every_entry_point, first_illegal, play_random, sample_actions, step_games
+from montecristo_env.core.batch import first_illegal, play_random, sample_actions, step_games
 from montecristo_env.core.constants import MAX_PLAYERS, NONE
 from montecristo_env.core.layout import STATE, States, aligned_zeros
 from montecristo_env.core.observation import SIZE
@@ -32,6 +31,8 @@ ASLEEP, WAITING = -2, -3  # instead of what was found
 MOST_PARTS = MOST_THREADS = 32
 _GRACE = 300  # looks before somebody else's part is taken: about 10 microseconds
 _NEXT_JOB = 1 << MOST_PARTS  # in a ticket; below that are the parts that are left, one bit each
+
+library = Library("the rules for several threads")  # which hold most of the rules again: not everybody needs them
 
 
 class Task(IntEnum):
@@ -82,7 +83,7 @@ def _open(job: np.ndarray) -> None:
     store_shared(job, Word.TICKET, load_shared(job, Word.TICKET) + _NEXT_JOB + (1 << job[Word.PARTS]) - 1)
 
 
-@entry_point
+@library.entry_point
 def work(
     job: np.ndarray,
     thread: int,
@@ -242,10 +243,9 @@ NOTHING_NEW: tuple[Any, ...] = (
 
 
 def compile_all() -> None:
-    """Compiles, or loads, every entry point, those of `batch` too; the first use in a process calls this."""
-    compile_once(_call_all)
+    """Compiles, or loads, `work`: for the first crew in a process, after the rules."""
+    library.compile_once(_call_every_entry_point)
 
 
-def _call_all() -> None:
-    call_every_entry_point()
+def _call_every_entry_point() -> None:
     work(new_job(1, 1), LEADER, 0, 1, *NOTHING_NEW)

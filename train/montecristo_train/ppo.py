@@ -37,7 +37,6 @@ from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
 from montecristo_train.imitation import imitate
 from montecristo_train.network import export, load, policy_kwargs
-from montecristo_train.pool import Pool
 from montecristo_train.selfplay import SelfPlayVecEnv, make_env
 from montecristo_train.settings import PRESETS, SelfPlaySettings, Settings
 
@@ -268,10 +267,8 @@ def imitate_first(settings: Settings, env: SelfPlayVecEnv, model: MaskablePPO, p
         rate = steps / (time.perf_counter() - begun)
         progress.update(bar, completed=steps, fps=rate, results=f"{right:.0%} of choices right")
 
-    pool, env.pool = env.pool, Pool(0.0, 0.0)
-    env.reset_seats()
-    imitate(model, env, make_agent(settings.imitate), settings.imitate_steps, settings.learning_rate, report)
-    env.pool = pool
+    teacher = make_agent(settings.imitate)
+    imitate(model, env, teacher, settings.imitate_steps, settings.imitate_passes, settings.learning_rate, report)
 
 
 def forget_metrics_after(path: Path, steps: int) -> None:

@@ -76,10 +76,6 @@ class SelfPlayVecEnv(VecEnv):
         self._let_pool_play()
         return self._observe()
 
-    def reset_seats(self) -> None:
-        """Gives all seats of the games that are being played to the learner."""
-        self.holders[:] = LEARNER
-
     def step_async(self, actions: NDArray[np.int64]) -> None:
         """Takes the learner's decisions."""
         self._actions = actions.astype(np.int64)

@@ -89,9 +89,11 @@ class Settings(SelfPlaySettings):
     start: str = ""
     """A model file (`policy:PATH`) to start from, with the same hidden layers; from scratch if empty."""
     imitate: str = "greedy"
-    """A scripted player whose choices are learnt before self-play begins; nobody's if empty."""
+    """An agent whose choices are learnt before self-play begins; nobody's if empty."""
     imitate_steps: int = 1_000_000
-    """How many of his decisions."""
+    """How many of them."""
+    imitate_passes: int = 1
+    """How often each is learnt from: more for an agent that takes long, such as a search."""
 
     threads: int = 2
     """For torch."""
