@@ -1,30 +1,54 @@
-"""How strength grows with simulations: `python benchmarks/strength.py [--deals 100] [--most 3200] [--opponent greedy]`.
+"""How strength grows with simulations: `python benchmarks/strength.py [--deals 60] [--opponent mcts:200]`.
 
 The search meets one opponent with 50, 100, 200 … simulations per decision, on the same deals, in every seat. What is
-done is kept in runs/strength; the same command goes on from there. Against greedy, luck hides what hundreds of
-simulations more bring; `--opponent mcts:200` shows it.
+done is kept in runs/strength; the same command goes on from there. `--opponent greedy` compares with the script; there,
+luck hides what hundreds of simulations more bring. `--plot FILE` draws the win rates.
 """
 
 import argparse
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from montecristo_agents.benchmark import benchmark
+from montecristo_agents.ratings import Estimate
 
 FEWEST = 50
 
 
+def draw(rates: dict[int, Estimate], opponent: str, path: Path) -> None:
+    """Win rates with intervals over simulations."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    numbers, values = list(rates), [100 * rate.value for rate in rates.values()]
+    errors = [
+        [100 * (rate.value - rate.low) for rate in rates.values()],
+        [100 * (rate.high - rate.value) for rate in rates.values()],
+    ]
+    axes.errorbar(numbers, values, errors, marker="o", capsize=3)
+    axes.axhline(50, color="grey", linewidth=0.8, linestyle="--")
+    axes.set_xscale("log")
+    axes.set_xticks(numbers, [f"{number:,}" for number in numbers])
+    axes.minorticks_off()
+    axes.set_xlabel("simulations per decision")
+    axes.set_ylabel(f"% of games won against {opponent}")
+    figure.savefig(path, dpi=150)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--deals", type=int, default=100)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--deals", type=int, default=60)
     parser.add_argument("--most", type=int, default=3200)
     parser.add_argument("--players", type=int, default=2)
-    parser.add_argument("--opponent", default="greedy")
+    parser.add_argument("--opponent", default="mcts:200")
     parser.add_argument("--folder", type=Path, default=Path("runs", "strength"))
+    parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     simulations = [FEWEST]
     while simulations[-1] < options.most:
         simulations.append(2 * simulations[-1])
     print(f"{'simulations':>12}  win rate of mcts against {options.opponent}, {options.players} players")
+    rates = {}
     for number in simulations:
         searcher = f"mcts:{number}"
         if searcher == options.opponent:
@@ -33,8 +57,10 @@ def main() -> None:
         report = benchmark(searcher, options.players, options.deals, against=[options.opponent], folder=folder)
         pair = report.pair(searcher, options.opponent)
         assert pair is not None
-        rate = pair.win_rate
+        rate = rates[number] = pair.win_rate
         print(f"{number:12}  {rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})", flush=True)
+    if options.plot:
+        draw(rates, options.opponent, options.plot)
 
 
 if __name__ == "__main__":

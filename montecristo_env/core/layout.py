@@ -130,9 +130,7 @@ def aligned_empty(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
     dtype = np.dtype(dtype)
     size = dtype.itemsize * (shape if isinstance(shape, int) else math.prod(shape))
     memory = np.empty(size + CACHE_LINE, np.uint8)
-    start = -memory.__array_interface__["data"][0] % CACHE_LINE
-    aligned: NDArray[Any] = memory[start : start + size].view(dtype).reshape(shape)
-    return aligned
+    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % CACHE_LINE)
 
 
 def aligned_zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """The opponents that a learner meets besides himself: his past selves and scripted players."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,19 +85,15 @@ class Pool:
     def act(self, games: PublicView, rows: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
         """What the members in these places do, one for each row."""
         choices = np.empty(rows.size, np.int64)
-        networks: dict[int, PolicyAgent] = {}  # of past selves, by their position among the rows
-        others: dict[int, list[int]] = {}  # the positions of everybody else, by place
-        for position, place in enumerate(places.tolist()):
-            member = self.members[place]
-            if member.past_self and isinstance(member.agent, PolicyAgent):
-                networks[position] = member.agent
-            else:
-                others.setdefault(place, []).append(position)
-        for place, positions in others.items():
-            choices[positions] = self.members[place].agent.act(games, rows[positions])
-        if networks:
-            positions = list(networks)
-            choices[positions] = act_together(list(networks.values()), games, rows[positions])
+        together = np.array([member.past_self and isinstance(member.agent, PolicyAgent) for member in self.members])
+        networks = np.flatnonzero(together[places])
+        for place in set(places.tolist()):
+            if not together[place]:
+                his = places == place
+                choices[his] = self.members[place].agent.act(games, rows[his])
+        if networks.size:
+            agents: list[Any] = [self.members[place].agent for place in places[networks].tolist()]
+            choices[networks] = act_together(agents, games, rows[networks])
         return choices
 
     @property
