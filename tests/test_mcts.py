@@ -116,6 +116,24 @@ def test_expects_what_the_winning_move_pays() -> None:
     assert (values > 0.9).all()
 
 
+def test_luck_is_the_same_for_the_first_try_of_every_move_and_for_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    done = run_python(
+        "import sys; sys.path.insert(0, 'tests')\n"
+        "from test_mcts import Counter, MctsAgent, PublicView, mcts, middle_games, np\n"
+        "drawn, imagine = Counter(), mcts.imagine\n"
+        "def watched(root, key, s):\n"
+        "    drawn[int(key)] += 1\n"
+        "    imagine(root, key, s)\n"
+        "mcts.imagine = watched\n"
+        "tries = 30 * MctsAgent('30:rounds=0').evaluate(PublicView(middle_games(1)), np.arange(1)).probabilities[0]\n"
+        "print(sorted(drawn.values()))\n"
+        "print(sorted(int((tries.round() > before).sum()) for before in range(int(tries.round().max()))))\n"
+    )
+    drawn, expected = done.stdout.splitlines()
+    assert drawn == expected and max(map(int, expected.strip("[]").split(","))) > 2, done.stderr
+
+
 # --- What is hidden --------------------------------------------------------------------------------------------------
 
 

@@ -93,8 +93,8 @@ class GuidedAgent:
             share(function, *args, size=roots.size, threads=ALL_CORES, least=GAMES_PER_THREAD)
 
         run(plant_trees, roots, trees, sizes)
-        for simulation in range(self.simulations):
-            run(descend_games, roots, keys, simulation, trees, played, leaves, seen)
+        for _ in range(self.simulations):
+            run(descend_games, roots, keys, trees, played, leaves, seen)
             run(grow_trees, played, trees, sizes, leaves, *self.network.evaluate(seen), values)
         actions = np.empty(roots.size, np.int64)
         run(choose_actions, trees, actions)
@@ -113,7 +113,6 @@ def plant_trees(roots: States, trees: np.ndarray, sizes: np.ndarray, begin: int,
 def descend_games(
     roots: States,
     keys: np.ndarray,
-    simulation: int,
     trees: np.ndarray,
     played: States,
     leaves: np.ndarray,
@@ -125,23 +124,24 @@ def descend_games(
     worths = np.empty(MOST_CHOICES, np.int64)
     for k in range(begin, end):
         s = played[k]
-        imagine(roots[k], stream(keys[k], simulation), s)
-        leaves[k] = descend_guided(trees[k], s)
+        leaves[k] = descend_guided(trees[k], roots[k], keys[k], s)
         observe(s, max(int(s.current_player), 0), seen[k, :SIZE])
         if seen.shape[1] > SIZE:
             advise(s, worths, seen[k])
 
 
 @kernel
-def descend_guided(tree: np.ndarray, s: Row) -> int:
-    """Plays the most promising moves until one is missing in the tree, or the game is over; that node."""
-    node = ROOT
-    while s.legal != NOTHING:
-        missing, mean = survey(tree, node, s)
-        if missing != NOTHING:
-            break
-        node = most_promising(tree, node, s, mean)
+def descend_guided(tree: np.ndarray, root: Row, key: np.uint64, s: Row) -> int:
+    """Plays the most promising moves until one is missing in the tree, or the game is over; that node.
+
+    As in `mcts`, luck is the same for the first try of every move at the root, for the second, and so on.
+    """
+    node, best = ROOT, most_promising(tree, ROOT, root)
+    imagine(root, stream(key, 0 if best == NONE else int(tree[best].visits)), s)
+    while best != NONE:
+        node = best
         play(s, choice_of(s, tree[node].move))
+        best = most_promising(tree, node, s)
     return node
 
 
@@ -163,9 +163,12 @@ def survey(tree: np.ndarray, node: int, s: Row) -> tuple[np.uint64, float]:
 
 
 @kernel
-def most_promising(tree: np.ndarray, node: int, s: Row, mean: float) -> int:
-    """The child with the best value and the most likely to be better still; `mean` is the value of untried ones."""
+def most_promising(tree: np.ndarray, node: int, s: Row) -> int:
+    """The child with the best value and the most likely to be better still; NONE if a legal move has no child yet."""
+    missing, mean = survey(tree, node, s)  # the mean is the value of untried ones
     best, highest = NONE, 0.0
+    if missing != NOTHING:
+        return best
     child = int(tree[node].first_child)
     while child != NONE:
         move = tree[child]
@@ -238,6 +241,6 @@ def _call_every_entry_point() -> None:
     keys, numbers, trees = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((1, 1), NODE)
     seen, logits, expected = np.zeros((1, SIZE), np.int8), np.zeros((1, COUNT), np.float32), np.zeros(1, np.float32)
     plant_trees(roots, trees, numbers, 0, 1)
-    descend_games(roots, keys, 0, trees, roots.copy(), numbers, seen, 0, 1)
+    descend_games(roots, keys, trees, roots.copy(), numbers, seen, 0, 1)
     grow_trees(roots, trees, numbers, numbers, logits, expected, np.zeros((1, MAX_PLAYERS), np.float32), 0, 1)
     choose_actions(trees, numbers, 0, 1)

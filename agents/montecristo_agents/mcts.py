@@ -22,7 +22,7 @@ from montecristo_agents.tree import (
 from montecristo_env.agent import Evaluation, PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.actions import COUNT
-from montecristo_env.core.chance import advance, mix, random_choice
+from montecristo_env.core.chance import random_choice, stream
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
 from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
 from montecristo_env.core.legal import NOTHING, bit
@@ -52,6 +52,7 @@ class MctsAgent:
 
     A simulation redraws what is hidden, goes down the tree of the moves tried so far to one that is new, plays on from
     there, judges the position by the scores and by what a scoring round would bring, and tells the moves on its way.
+    What is drawn is the same for the first try of each move, for the second, and so on, so that luck favours none.
     In every position the greedy player's move is tried first, the others, best liked first, as visits become more.
     The move tried most often is played. All randomness comes from the random stream of each game.
 
@@ -170,9 +171,7 @@ def search(
     """Grows a tree from the root, one node with every simulation."""
     size = plant(tree)
     for _ in range(simulations):
-        key = advance(key)
-        imagine(root, mix(key), s)
-        leaf = descend(tree, size, s, worths)
+        leaf = descend(tree, size, root, key, s, worths)
         size = max(size, leaf + 1)
         roll_out(s, greedily, int(s.round_number) + rounds)
         judge(s, values)
@@ -180,18 +179,23 @@ def search(
 
 
 @kernel
-def descend(tree: np.ndarray, size: int, s: Row, worths: np.ndarray) -> int:
+def descend(tree: np.ndarray, size: int, root: Row, key: np.uint64, s: Row, worths: np.ndarray) -> int:
     """Plays the most promising moves until a new one is due, and that one; its node in the tree of this size.
 
-    If the game is over first, it is the node where it ended.
+    If the game is over first, it is the node where it ended. The first try of every move at the root is played in one
+    and the same imagined game, the second tries in another one, and so on: all moves have the same luck, which would
+    otherwise hide how good they are.
     """
     node = ROOT
+    best, new_choices = look_at_children(tree, node, root)
+    tries = int(tree[best].visits) if new_choices == NOTHING and best != NONE else 0
+    imagine(root, stream(key, tries), s)
     while s.legal != NOTHING:
-        best, new_choices = look_at_children(tree, node, s)
         if new_choices != NOTHING:
             return try_new_choice(tree, size, node, s, new_choices, worths)
         node = best
         play(s, choice_of(s, tree[node].move))
+        best, new_choices = look_at_children(tree, node, s)
     return node
 
 

@@ -59,7 +59,7 @@ def make_model(settings: Settings, env: SelfPlayVecEnv) -> MaskablePPO:
     return MaskablePPO(
         "MlpPolicy",
         env,
-        learning_rate=lambda remaining: last + (first - last) * remaining,
+        learning_rate=lambda remaining: last + (first - last) * max(0.0, remaining),  # a run overshoots its steps
         n_steps=settings.rollout,
         batch_size=settings.batch,
         n_epochs=settings.epochs,
