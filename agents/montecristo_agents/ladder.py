@@ -111,7 +111,7 @@ def _chapter(report: Report) -> list[str]:
 
 def _cell(report: Report, name: str, other: str) -> str:
     pair = report.pair(name, other)
-    return "–" if pair is None else percent(pair.win_rate.value)
+    return "–" if pair is None else _with_interval(pair.win_rate, percent)
 
 
 def _with_interval(estimate: Estimate, form: Callable[[float], str]) -> str:

@@ -240,13 +240,17 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
     ]
     with Progress(*columns) as progress:
         coach = Coach(settings, folder, env, progress)
-        if not resume and settings.start:
-            load(model, Network.load(settings.start))
-        if not resume and settings.imitate:
-            imitate_first(settings, env, model, progress)
+        coach.init_callback(model)  # `learn` does so, but what is kept before it needs the model, too
+        resume = resume and (folder / CHECKPOINT).exists()  # else it was stopped before the first one
         if resume:
             coach.resume(read_checkpoint(folder / CHECKPOINT, model, env, settings.hidden))
-            forget_metrics_after(folder / METRICS, model.num_timesteps)
+        else:
+            if settings.start:
+                load(model, Network.load(settings.start))
+            if settings.imitate:
+                imitate_first(settings, env, model, progress)
+                coach.save()
+        forget_metrics_after(folder / METRICS, model.num_timesteps)
         model.learn(
             max(0, settings.steps - model.num_timesteps), coach, log_interval=NEVER, reset_num_timesteps=not resume
         )
