@@ -1,4 +1,4 @@
-"""How strength grows with simulations: `python benchmarks/strength.py [--deals 50] [--opponent mcts:200]`.
+"""How strength grows with simulations: `python benchmarks/strength.py [--deals 40] [--opponent mcts:200]`.
 
 The search meets one opponent with 50, 100, 200 … simulations per decision, on the same deals, in every seat. What is
 done is kept in runs/strength; the same command goes on from there. `--opponent greedy` compares with the script; there,
@@ -37,7 +37,7 @@ def draw(rates: dict[int, Estimate], opponent: str, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--deals", type=int, default=50)
+    parser.add_argument("--deals", type=int, default=40)
     parser.add_argument("--most", type=int, default=3200)
     parser.add_argument("--players", type=int, default=2)
     parser.add_argument("--opponent", default="mcts:200")

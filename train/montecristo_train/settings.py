@@ -101,7 +101,7 @@ class Settings(SelfPlaySettings):
 
 QUICK = Settings(
     steps=1_500_000,
-    tables=256,
+    rollout=32,
     advised=False,
     hidden=(256,),
     learning_rate=1e-3,
