@@ -251,8 +251,8 @@ def test_chunks_grow_until_they_take_seconds_and_shrink_when_they_take_longer() 
     assert arena._next_size(rounds=1, seconds=0.01, most=4096) == 4
     assert arena._next_size(rounds=1000, seconds=0.5, most=4096) == 4000
     assert arena._next_size(rounds=4000, seconds=0.5, most=4096) == 4096
-    assert arena._next_size(rounds=16, seconds=20.0, most=4096) == 4
-    assert arena._next_size(rounds=1, seconds=60.0, most=4096) == 1
+    assert arena._next_size(rounds=16, seconds=120.0, most=4096) == 4
+    assert arena._next_size(rounds=1, seconds=360.0, most=4096) == 1
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, m
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.files import write_whole
 
-CHUNK_SECONDS = 5.0  # what is played between two savings takes about so long
+CHUNK_SECONDS = 30.0  # what is played between two savings takes about so long: slow agents need many games at once
 CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before
 CHUNK_GAMES = 8192  # at most: two threads' worth
 CHUNKS_PER_CORE = 4  # on Ray: enough that no core waits long for the others at the end

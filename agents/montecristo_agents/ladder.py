@@ -138,7 +138,7 @@ class Options:
     mcts:200 is left out, too."""
     players: tuple[int, ...] = (2, 3, 4)
     """Numbers of players at a table."""
-    deals: int = 50
+    deals: int = 40
     """How many deals every table plays, each of them in every seating."""
     seed: int = 0
     """Same seed, same deals, same games."""

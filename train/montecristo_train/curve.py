@@ -27,10 +27,13 @@ def draw_curve(metrics: Path, picture: Path) -> None:
         for name in sorted({name for line in lines for name in line if name.startswith(prefix)}):
             points = [(line["steps"], line[name]) for line in lines if name in line]
             axis.plot(*zip(*points, strict=True), label=name.removeprefix(prefix))
+        if not axis.lines:
+            axis.set_axis_off()
+            continue
         axis.set_title(title)
         axis.set_xlabel("decisions")
         axis.grid(alpha=0.3)
-        if prefix == "win_rate/" and axis.lines:
-            axis.legend(fontsize="small", loc="lower right", ncols=2)
+        if prefix == "win_rate/":
+            axis.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))  # where it hides no line
             axis.set_ylim(0, 1)
     write_whole(picture, png(figure))
