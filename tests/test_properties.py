@@ -689,7 +689,7 @@ def test_every_entry_point_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) ->
 
     for name in names:
         monkeypatch.setattr(batch, name, counted(name, getattr(batch, name)))
-    batch.call_every_entry_point()
+    batch._call_every_entry_point()
     assert called == set(names)
 
 
