@@ -101,7 +101,7 @@ class Settings(SelfPlaySettings):
 
 QUICK = Settings(
     steps=1_500_000,
-    rollout=32,
+    tables=256,
     advised=False,
     hidden=(256,),
     learning_rate=1e-3,
