@@ -24,12 +24,11 @@ from rich.progress import Progress
 from stable_baselines3.common.logger import Logger
 
 from montecristo_agents.policy import Network, PolicyAgent
-from montecristo_env import GameBatch, GameRecord, InvalidArgument, make_agent, observation
+from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions, make_agent, observation
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
-from montecristo_train import demo, ppo
+from montecristo_train import demo, lessons, ppo
 from montecristo_train.checkpoint import past_self
-from montecristo_train.imitation import imitate
 from montecristo_train.network import export
 from montecristo_train.pool import Opponent, Pool
 from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv, make_env
@@ -163,22 +162,54 @@ def test_the_demo_trains_measures_and_shows_a_game(
         demo.main(["fast"])
 
 
-# --- imitation
+# --- lessons
 
 
-@pytest.mark.parametrize("passes", [1, 3])
-def test_imitation_teaches_the_choices_of_the_teacher(passes: int) -> None:
-    settings = dataclasses.replace(TINY, tables=64, rollout=32, batch=256, hidden=(64,), scripted_share=0.5)
+def test_lessons_teach_what_is_worth_most_though_every_single_try_is_noisy(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = dataclasses.replace(
+        TINY, steps=40 * 64 * 32, tables=64, rollout=32, batch=256, hidden=(64,), learning_rate=5e-3
+    )
     env, teacher = make_env(settings), Steadfast()
     model = ppo.make_model(settings, env)
-    told: list[tuple[int, float]] = []
-    imitate(model, env, teacher, 20 * 64 * 32 // passes, passes, 3e-3, lambda *facts: told.append(facts))
-    assert told[-1][0] >= 20 * 64 * 32 // passes and told[-1][1] > max(0.95, told[0][1])
+    model._total_timesteps = settings.steps
+    model.set_logger(Logger(None, []))
+    rng = np.random.default_rng(0)
+
+    def try_out(games: PublicView, rows: np.ndarray, *_: int) -> np.ndarray:
+        best = np.arange(actions.COUNT) == teacher.act(games, rows)[:, None]
+        noisy = 0.5 + 0.1 * best + rng.normal(scale=0.1, size=best.shape)
+        return np.where(games.action_mask(rows=rows), noisy, 0).astype(np.float32)
+
+    monkeypatch.setattr(lessons, "try_out", try_out)
+    told: list[int] = []
+    lessons.give_lessons(model, env, settings.steps, lambda: told.append(model.num_timesteps))
+    assert told == [64 * 32 * number for number in range(1, 41)]
     games = GameBatch(30, np.resize([2, 3, 4], 30), seed=1)
     games.play_random(40)
     rows = np.arange(30)
     view = PublicView(games)
     assert (PolicyAgent(export(model, {})).act(view, rows) == teacher.act(view, rows)).mean() > 0.9
+
+
+def test_what_a_lesson_costs_is_worked_out_by_hand() -> None:
+    settings = dataclasses.replace(TINY, value_weight=0.5)
+    env = make_env(settings)
+    model = ppo.make_model(settings, env)
+    with torch.no_grad():
+        for layer in (model.policy.action_net, model.policy.value_net):
+            layer.weight.zero_()
+            layer.bias.zero_()
+        model.policy.action_net.bias[0] = np.log(3)  # chosen three times as often as the other
+    seen, masks = torch.as_tensor(env.reset()[:1]), torch.zeros(1, actions.COUNT, dtype=torch.bool)
+    masks[0, :2] = True
+    shares = torch.zeros(1, actions.COUNT)
+    shares[0, :2] = torch.tensor([0.5, 0.3])
+    loss = lessons.loss_of(model, seen, masks, shares, torch.tensor([3.0]))
+    expected = 0.75 * 0.5 + 0.25 * 0.3  # of the win
+    gain = (expected - 0.4) * 3 / 2
+    entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    value = (3 * expected - 1) / 2  # as the reward of a game with three players
+    assert loss.item() == pytest.approx(0.5 * value**2 - gain / lessons.WORTH - entropy, rel=1e-4)
 
 
 # --- the pool
@@ -297,9 +328,10 @@ def test_a_run_leaves_an_agent_metrics_and_a_curve(tmp_path: Path) -> None:
     assert list((tmp_path / "tensorboard").iterdir())
 
 
-def test_a_killed_run_goes_on_to_the_same_result(tmp_path: Path) -> None:
-    """A real kill -9, at whatever moment it hits, after the first checkpoint."""
-    settings = dataclasses.replace(TINY, steps=10 * 8 * 16)
+@pytest.mark.parametrize("taught", [0, 6])
+def test_a_killed_run_goes_on_to_the_same_result(tmp_path: Path, taught: int) -> None:
+    """A real kill -9, at whatever moment it hits, after the first checkpoint; with lessons most likely during these."""
+    settings = dataclasses.replace(TINY, steps=10 * 8 * 16, lessons=taught * 8 * 16)
     run(tmp_path / "whole", settings)
     program = (
         "import sys, json; from pathlib import Path; from montecristo_train import ppo\n"
@@ -333,26 +365,6 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_again(tmp_pat
         np.testing.assert_array_equal(found[name], tensor, err_msg=name)
     files = [tmp_path / name / ppo.METRICS for name in ("whole", "stopped")]
     assert len({tuple(json.loads(line)["steps"] for line in file.read_text().splitlines()) for file in files}) == 1
-
-
-def test_a_run_that_is_stopped_after_imitation_does_not_imitate_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = dataclasses.replace(TINY, imitate="greedy", imitate_steps=256)
-    run(tmp_path / "whole", settings)
-    with monkeypatch.context() as patch:
-        patch.setattr(ppo.MaskablePPO, "learn", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path / "stopped", settings)
-    monkeypatch.setattr(ppo, "imitate", stopped)
-    run(tmp_path / "stopped", settings, resume=True)
-    expected, found = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
-    for name, tensor in expected.items():
-        np.testing.assert_array_equal(found[name], tensor, err_msg=name)
-
-
-def stopped(*args: Any, **kwargs: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def test_learning_never_goes_backwards_though_the_last_rollout_goes_beyond_the_steps(tmp_path: Path) -> None:

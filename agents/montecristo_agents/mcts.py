@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents import greedy, tree
+from montecristo_agents import judgement, tree
 from montecristo_agents.greedy import MOST_CHOICES, NOT_JUDGED, greedy_choice, liking
-from montecristo_agents.outlook import POINT, Hands, Tokens, all_hands, all_tokens, outlook
+from montecristo_agents.judgement import FEATURES, judge
 from montecristo_agents.tree import (
     NODE,
     ROOT,
@@ -40,11 +40,13 @@ ROUNDS = 2  # one is as good for a few hundred simulations, but worse for more, 
 EXPLORATION = 0.1  # how much a move gains by being tried seldom; matches did not tell 0.07 to 0.2 apart for sure
 WIDENING = 1.0  # moves that are tried in a position, for each square root of its visits
 TRUST = 1.0  # what a move gets on top of its values, in all, as far as the greedy player likes it
-SWING = 10.0  # points of lead that make a win e times as likely
 
 _NO_SHARES, _NO_VALUES = np.zeros((0, 0)), np.zeros(0)
 
-library = Library("the search", __file__, *greedy.SOURCES, tree.__file__)
+SOURCES = (__file__, tree.__file__, *judgement.SOURCES)
+"""The files that the search is made from: a library that uses its kernels must name them."""
+
+library = Library("the search", *SOURCES)
 
 
 class MctsAgent:
@@ -146,11 +148,22 @@ def search_games(
     A part of the work, with a tree of its own, is every so many-th root.
     """
     parts = len(trees)
-    worths = np.empty(MOST_CHOICES, np.int64)
+    worths, features = np.empty(MOST_CHOICES, np.int64), np.empty(len(FEATURES))
     for part in range(begin, end):
         for k in range(part, len(roots), parts):
             forget_hidden(roots[k])
-            search(roots[k], keys[k], simulations, greedily, rounds, trees[part], games[part], values[part], worths)
+            search(
+                roots[k],
+                keys[k],
+                simulations,
+                greedily,
+                rounds,
+                trees[part],
+                games[part],
+                values[part],
+                worths,
+                features,
+            )
             out[k] = most_visited(trees[part])
             if shares.size > 0:
                 expected[k] = write_shares(trees[part], shares[k])
@@ -167,6 +180,7 @@ def search(
     s: Row,
     values: np.ndarray,
     worths: np.ndarray,
+    features: np.ndarray,
 ) -> None:
     """Grows a tree from the root, one node with every simulation."""
     size = plant(tree)
@@ -174,7 +188,7 @@ def search(
         leaf = descend(tree, size, root, key, s, worths)
         size = max(size, leaf + 1)
         roll_out(s, greedily, int(s.round_number) + rounds)
-        judge(s, values)
+        judge(s, features, values)
         back_up(tree, leaf, values)
 
 
@@ -256,37 +270,6 @@ def roll_out(s: Row, greedily: bool, last_round: int) -> None:
     """Plays on until this round begins or the game is over."""
     while s.legal != NOTHING and s.round_number < last_round:
         play(s, greedy_choice(s, None) if greedily else random_choice(s))
-
-
-@kernel
-def judge(s: Row, values: np.ndarray) -> None:
-    """What every player may hope for: his share of the win, or the chances that the points give him."""
-    players = int(s.num_players)
-    if s.legal == NOTHING:
-        winners = 0
-        for player in range(players):
-            winners += int(s.winners[player])
-        for player in range(players):
-            values[player] = s.winners[player] / winners
-        return
-    hands, tokens = all_hands(s), all_tokens(s)
-    for player in range(players):
-        values[player] = expected_points(s, hands, tokens, player)
-    most = values[:players].max()
-    total = 0.0
-    for player in range(players):
-        values[player] = np.exp((values[player] - most) / SWING)
-        total += values[player]
-    for player in range(players):
-        values[player] /= total
-
-
-@kernel
-def expected_points(s: Row, hands: Hands, tokens: Tokens, player: int) -> float:
-    """Points of a player, and those by which a scoring round now would bring him more than the mean of all."""
-    players = int(s.num_players)
-    lead = outlook(s, hands, tokens, player, False) * (players - 1) / players  # it is over the mean of the others
-    return int(s.score[player]) + lead / POINT
 
 
 def _call_every_entry_point() -> None:

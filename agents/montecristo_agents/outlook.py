@@ -301,14 +301,13 @@ def kept_worth(s: Row, player: int, hand: int, market: int, spent: int) -> int:
 
 
 @kernel
-def outlook(s: Row, hands: Hands, tokens: Tokens, player: int, certain: bool) -> int:
-    """The lead of a player over the others' mean if a scoring round came now, in which all take the best they can pay.
+def scoring_round(s: Row, hands: Hands, tokens: Tokens) -> tuple[Hands, int, int]:
+    """A scoring round now, in which all take the best they can pay; during one, what is left of it.
 
-    If that round is certain, it may end the game. During a scoring round it is what is left of it.
+    Returns the hands after it, and words with the points that each player gains and the adventurers it takes him.
     """
-    rivals = int(s.num_players) - 1
     market = market_word(s)
-    points, spent = 0, 0  # of each player
+    points, spent = 0, 0
     for dungeon in range(max(int(s.gather_dungeon), 0), DUNGEONS):
         there = tokens_of(tokens, dungeon)
         waiting = turns(s, dungeon)
@@ -326,11 +325,30 @@ def outlook(s: Row, hands: Hands, tokens: Tokens, player: int, certain: bool) ->
             hands = with_hand(hands, gatherer, hand)
             points += gained << (gatherer * _PLAYER_BITS)
             spent += gone << (gatherer * _PLAYER_BITS)
+    return hands, points, spent
+
+
+@kernel
+def gained_by(s: Row, points: int, player: int) -> int:
+    """What a player gains in a scoring round that brings these points, with what he has gathered in it already."""
+    gained = points >> (player * _PLAYER_BITS) & _PLAYER
+    if s.gather_dungeon != NONE:
+        gained += gathered_points(s, player)
+    return gained
+
+
+@kernel
+def outlook(s: Row, hands: Hands, tokens: Tokens, player: int, certain: bool) -> int:
+    """The lead of a player over the others' mean if a scoring round came now, in which all take the best they can pay.
+
+    If that round is certain, it may end the game. During a scoring round it is what is left of it.
+    """
+    rivals = int(s.num_players) - 1
+    market = market_word(s)
+    hands, points, spent = scoring_round(s, hands, tokens)
     lead, kept, final, best_other = 0, 0, 0, 0
     for seat in range(rivals + 1):
-        gained = points >> (seat * _PLAYER_BITS) & _PLAYER
-        if s.gather_dungeon != NONE:
-            gained += gathered_points(s, seat)
+        gained = gained_by(s, points, seat)
         gone = spent >> (seat * _PLAYER_BITS) & _PLAYER
         total = int(s.score[seat]) + gained
         weight = rivals if seat == player else -1

@@ -5,6 +5,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
@@ -12,6 +13,18 @@ from torch import nn
 from montecristo_agents import advice
 from montecristo_agents.policy import Network
 from montecristo_env import InvalidArgument, observation
+
+FIRST = "trunk.0.weight"  # the layer that sees the inputs
+
+
+def magnifier(advised: bool) -> NDArray[np.float32]:
+    """By how much inputs are magnified while a network learns, since counts seldom come near their highest values.
+
+    About by the root of the highest; it is a power of two, so that weights can be changed for it without a trace.
+    """
+    roots = np.exp2(np.rint(-np.log2(observation.SCALE) / 2)).astype(np.float32)
+    rest = advice.SIZE - observation.SIZE if advised else 0
+    return np.concatenate([roots, np.ones(rest, np.float32)])
 
 
 class Trunk(BaseFeaturesExtractor):
@@ -24,7 +37,9 @@ class Trunk(BaseFeaturesExtractor):
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in zip(sizes, hidden, strict=False))
         self.scale: torch.Tensor
         self.register_buffer(
-            "scale", torch.from_numpy(advice.SCALE if advised else observation.SCALE), persistent=False
+            "scale",
+            torch.from_numpy(magnifier(advised) * (advice.SCALE if advised else observation.SCALE)),
+            persistent=False,
         )
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
@@ -50,10 +65,12 @@ def load(model: MaskablePPO, network: Network) -> None:
             f"cannot start from a network with hidden layers, activation, residual, advised = {found}: "
             f"here they are {wanted}"
         )
+    tensors = {name: np.asarray(tensor, np.float32) for name, tensor in network.tensors.items()}
+    tensors[FIRST] = tensors[FIRST] / magnifier(network.advised)
     with torch.no_grad():
         for name, layer in _named_layers(model).items():
-            layer.weight.copy_(torch.from_numpy(np.asarray(network.tensors[f"{name}.weight"], np.float32)))
-            layer.bias.copy_(torch.from_numpy(np.asarray(network.tensors[f"{name}.bias"], np.float32)))
+            layer.weight.copy_(torch.from_numpy(tensors[f"{name}.weight"]))
+            layer.bias.copy_(torch.from_numpy(tensors[f"{name}.bias"]))
 
 
 def _hidden(model: MaskablePPO) -> tuple[int, ...]:
@@ -78,4 +95,6 @@ def export(model: MaskablePPO, training: dict[str, Any]) -> Network:
         for name, layer in _named_layers(model).items()
         for kind in ("weight", "bias")
     }
-    return Network(_hidden(model), tensors, advised=_is_advised(model), training=training)
+    advised = _is_advised(model)
+    tensors[FIRST] = tensors[FIRST] * magnifier(advised)
+    return Network(_hidden(model), tensors, advised=advised, training=training)

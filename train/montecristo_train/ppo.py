@@ -29,13 +29,13 @@ from torch.distributions import Distribution
 
 from montecristo_agents.arena import play
 from montecristo_agents.policy import Network, PolicyAgent
-from montecristo_env import Agent, make_agent
+from montecristo_env import Agent
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
-from montecristo_train.imitation import imitate
+from montecristo_train.lessons import give_lessons
 from montecristo_train.network import export, load, policy_kwargs
 from montecristo_train.selfplay import SelfPlayVecEnv, make_env
 from montecristo_train.settings import PRESETS, SelfPlaySettings, Settings
@@ -89,20 +89,20 @@ class Coach(BaseCallback):
         self.latest: dict[str, float] = {}  # results of the last evaluation
         self._progress = progress
         self._bar = progress.add_task("training", total=settings.steps, fps=0.0, results="")
-        self._resumed = False
+        self._settled = True  # nothing has been learnt since the last report
 
     def resume(self, facts: dict[str, Any]) -> None:
         """Goes on from a checkpoint."""
-        self.rollouts, self.latest, self._resumed = facts["rollouts"], facts["latest"], True
+        self.rollouts, self.latest = facts["rollouts"], facts["latest"]
 
-    def _on_training_start(self) -> None:
+    def begin(self) -> None:
+        """Looks at the clock."""
         self._begun, self._begun_at = time.perf_counter(), self.model.num_timesteps
 
     def _on_rollout_start(self) -> None:
         """After an update, or before the first one: what a checkpoint holds is complete at this moment."""
-        if not self._resumed and self.rollouts > 0:
+        if not self._settled:
             self._after_update()
-        self._resumed = False
         done = self.settings.share_done(self.model.num_timesteps)
         entropy = self.settings.entropy, self.settings.final_entropy
         self.model.ent_coef = entropy[0] + (entropy[1] - entropy[0]) * done
@@ -114,9 +114,16 @@ class Coach(BaseCallback):
     def _on_rollout_end(self) -> None:
         self.rollouts += 1
         self.env.pool.forget()
+        self._settled = False
+
+    def after_lesson(self) -> None:
+        """What follows an update follows a lesson, too."""
+        self._on_rollout_end()
+        self._after_update()
 
     def _after_update(self) -> None:
         settings, steps = self.settings, self.model.num_timesteps
+        self._settled = True
         rate = (steps - self._begun_at) / (time.perf_counter() - self._begun)
         if self.rollouts % settings.snapshot_every == 0:
             self.env.pool.add_past_self(past_self(export(self.model, {})))
@@ -247,32 +254,17 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
         else:
             if settings.start:
                 load(model, Network.load(settings.start))
-            if settings.imitate:
-                imitate_first(settings, env, model, progress)
-                coach.save()
         forget_metrics_after(folder / METRICS, model.num_timesteps)
-        model.learn(
-            max(0, settings.steps - model.num_timesteps), coach, log_interval=NEVER, reset_num_timesteps=not resume
-        )
+        model._total_timesteps = settings.steps
+        coach.begin()
+        give_lessons(model, env, settings.lessons, coach.after_lesson)
+        model.learn(max(0, settings.steps - model.num_timesteps), coach, log_interval=NEVER, reset_num_timesteps=False)
         coach.evaluate()
         coach._log(0.0)
         coach.save()
         with writing(folder / CURVE):
             draw_curve(folder / METRICS, folder / CURVE)
     return Network.load(folder / AGENT)
-
-
-def imitate_first(settings: Settings, env: SelfPlayVecEnv, model: MaskablePPO, progress: Progress) -> None:
-    """The head start."""
-    bar = progress.add_task("imitating", total=settings.imitate_steps, fps=0.0, results="")
-    begun = time.perf_counter()
-
-    def report(steps: int, right: float) -> None:
-        rate = steps / (time.perf_counter() - begun)
-        progress.update(bar, completed=steps, fps=rate, results=f"{right:.0%} of choices right")
-
-    teacher = make_agent(settings.imitate)
-    imitate(model, env, teacher, settings.imitate_steps, settings.imitate_passes, settings.learning_rate, report)
 
 
 def forget_metrics_after(path: Path, steps: int) -> None:

@@ -88,12 +88,8 @@ class Settings(SelfPlaySettings):
 
     start: str = ""
     """A model file (`policy:PATH`) to start from, with the same hidden layers; from scratch if empty."""
-    imitate: str = "greedy"
-    """An agent whose choices are learnt before self-play begins; nobody's if empty."""
-    imitate_steps: int = 1_000_000
-    """How many of them."""
-    imitate_passes: int = 1
-    """How often each is learnt from: more for an agent that takes long, such as a search."""
+    lessons: int = 0
+    """The first so many of the steps teach what every choice is worth, tried out, before learning from wins begins."""
 
     threads: int = 2
     """For torch."""
@@ -109,7 +105,6 @@ QUICK = Settings(
     epochs=3,
     entropy=0.02,
     final_entropy=0.002,
-    imitate="",
     scripted_share=0.1,
     snapshot_every=20,
     evaluate_every=20,

@@ -1,0 +1,119 @@
+"""Fits the judge of the search to the results of games: `python -m montecristo_train.judgement --agent ppo`.
+
+An agent plays against itself. Wherever a round begins, every player is described (see `montecristo_agents.judgement`),
+and the weights are those that make the results likeliest. Games that were not used for the fit tell how good it is.
+"""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import tyro
+from numpy.typing import NDArray
+
+from montecristo_agents.judgement import EARLY, FEATURES, LATE, STAGES, WEIGHTS_FILE, describe_games
+from montecristo_env import GameBatch, make_agent
+from montecristo_env.agent import PublicView
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
+from montecristo_env.files import write_whole
+from montecristo_train.ppo import run_command
+
+HELD_OUT = 5  # every so many-th game is left out of the fit
+CAUTION = 1e-4  # what a weight's square costs, so that what is seldom seen weighs little
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Beginnings of rounds of games of one size."""
+
+    features: torch.Tensor
+    """(K, players, features)"""
+    late: torch.Tensor
+    """(K, 1, 1), how near the leader is to the target."""
+    shares: torch.Tensor
+    """(K, players), of the win."""
+    games: NDArray[np.int64]
+    """(K,), which game they are from."""
+
+    def surprise(self, weights: torch.Tensor, which: NDArray[np.bool_]) -> torch.Tensor:
+        """The mean of minus the logarithm of the chances that the winners were given."""
+        each = weights[EARLY] + self.late[which] * weights[LATE]
+        chances = torch.log_softmax((self.features[which] * each).sum(dim=2), dim=1)
+        return -(self.shares[which] * chances).sum(dim=1).mean()
+
+
+def play_games(agent: str, players: int, games: int, seed: int) -> Positions:
+    """Lets an agent play against itself."""
+    batch = GameBatch(games, players, seed=seed)
+    view, player = PublicView(batch), make_agent(agent)
+    seen_round = np.zeros(games, np.int64)
+    features, late, rows = [], [], []
+    while (going_on := np.flatnonzero(~batch.over)).size:
+        begun = going_on[batch.states["round_number"][going_on] != seen_round[going_on]]
+        seen_round[begun] = batch.states["round_number"][begun]
+        described, near = describe_games(view, begun)
+        features.append(described[:, :players])
+        late.append(near)
+        rows.append(begun)
+        batch.step(player.act(view, going_on), going_on)
+    places = np.concatenate(rows)
+    shares = (batch.winners / batch.winners.sum(axis=1, keepdims=True))[places, :players]
+    return Positions(
+        torch.from_numpy(np.concatenate(features)),
+        torch.from_numpy(np.concatenate(late))[:, None, None],
+        torch.from_numpy(shares),
+        places,
+    )
+
+
+def fit(positions: Positions) -> tuple[NDArray[np.float64], float, float]:
+    """The weights, (stages, features), and the surprise at games left out, with them and if all chances were equal."""
+    weights = torch.zeros(len(STAGES), len(FEATURES), dtype=torch.float64, requires_grad=True)
+    fitted = positions.games % HELD_OUT != 0
+    optimiser = torch.optim.LBFGS([weights], max_iter=300, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimiser.zero_grad()
+        surprise = positions.surprise(weights, fitted) + CAUTION * (weights**2).sum()
+        surprise.backward()  # type: ignore[no-untyped-call]
+        return surprise
+
+    optimiser.step(loss)  # type: ignore[no-untyped-call]
+    found = weights.detach()
+    equal = positions.surprise(torch.zeros_like(found), ~fitted)
+    return found.numpy(), float(positions.surprise(found, ~fitted)), float(equal)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Fits the judge of the search to the results of games that an agent plays against itself."""
+
+    agent: str = "ppo"
+    """Who plays."""
+    games: int = 20_000
+    """How many games, for each number of players."""
+    seed: int = 1
+    """Of the games."""
+    out: Path = WEIGHTS_FILE
+    """The file for the weights."""
+
+
+def main(arguments: list[str]) -> None:
+    """The command line."""
+    options = tyro.cli(Options, args=arguments, prog="python -m montecristo_train.judgement")
+    kept = {}
+    for players in range(MIN_PLAYERS, MAX_PLAYERS + 1):
+        weights, surprise, equal = fit(play_games(options.agent, players, options.games, options.seed))
+        kept[str(players)] = {
+            name: {stage: round(float(weights[place, feature]), 3) for place, stage in enumerate(STAGES)}
+            for feature, name in enumerate(FEATURES)
+        }
+        print(f"{players} players: surprise at games left out {surprise:.4f}, without weights {equal:.4f}", flush=True)
+    write_whole(options.out, (json.dumps(kept, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    run_command(main, sys.argv[1:])

@@ -1,0 +1,96 @@
+"""A head start: the network learns what every choice is worth, tried out in imagined games, before it plays for wins.
+
+A game tells little of one decision: luck and all the other decisions hide what it was worth. So, as in the vine method
+of TRPO, every legal choice of a position is played on from, all with the same luck (see `montecristo_agents.trials`).
+That is an estimate for every choice, not only for the one that was made, and a far less noisy one. Its price is a bias:
+it is the greedy player who plays on, and a judge who says how it will end. Learning from wins comes after it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from sb3_contrib import MaskablePPO
+from torch.nn import functional
+
+from montecristo_agents.trials import try_out
+from montecristo_env.agent import PublicView
+from montecristo_train.selfplay import SelfPlayVecEnv
+
+TRIES = 1  # of every choice: more positions teach more than more tries
+ROUNDS = 1  # that are played on
+WORTH = 0.02  # a choice that brings this much more of a win, with two players, is e times as likely in the end
+HASTE = 2.0  # how much more decidedly than it should in the end the network plays meanwhile
+NO_CHOICE = -1e8
+
+Lesson = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def give_lessons(model: MaskablePPO, env: SelfPlayVecEnv, steps: int, after_each: Callable[[], None]) -> None:
+    """Lets the network play, and learn from every decision, until so many steps have been made.
+
+    Args:
+        model: whose network learns; its steps are counted, and its rates are those of the schedule.
+        env: where it plays.
+        steps: of the model.
+        after_each: is called after each rollout that was learnt from.
+    """
+    total = model._total_timesteps
+    while model.num_timesteps < steps:
+        lesson = play_lesson(model, env)
+        model.num_timesteps += len(lesson[0])
+        model._update_current_progress_remaining(model.num_timesteps, total)
+        model._update_learning_rate(model.policy.optimizer)
+        learn(model, lesson, env.rng)
+        after_each()
+
+
+def play_lesson(model: MaskablePPO, env: SelfPlayVecEnv) -> Lesson:
+    """A rollout: what was seen, the legal actions, what share of the win each brings, and the number of players."""
+    view, rows = PublicView(env.games), np.arange(env.num_envs)
+    players = env.games.num_players.astype(np.float32)
+    lessons: list[tuple[np.ndarray, ...]] = []
+    seen: Any = env.reset()
+    for _ in range(model.n_steps):
+        masks = env.action_masks()
+        lessons.append((seen, masks, try_out(view, rows, TRIES, ROUNDS), players))
+        with torch.no_grad():
+            features = model.policy.extract_features(torch.from_numpy(seen).float())
+            logits = model.policy.action_net(features).numpy()
+        noise = env.rng.gumbel(size=logits.shape)
+        seen, *_ = env.step(np.where(masks, HASTE * logits + noise, -np.inf).argmax(axis=1))
+    seen_all, masks_all, shares, seats = (torch.from_numpy(np.concatenate(part)) for part in zip(*lessons, strict=True))
+    return seen_all, masks_all, shares, seats
+
+
+def learn(model: MaskablePPO, lesson: Lesson, rng: np.random.Generator) -> None:
+    """Goes through a lesson once."""
+    order = torch.from_numpy(rng.permutation(len(lesson[0])))
+    size = model.batch_size or len(order)
+    for begin in range(0, len(order), size):
+        seen, masks, shares, players = (part[order[begin : begin + size]] for part in lesson)
+        loss = loss_of(model, seen, masks, shares, players)
+        model.policy.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.policy.parameters(), model.max_grad_norm)
+        model.policy.optimizer.step()
+
+
+def loss_of(
+    model: MaskablePPO, seen: torch.Tensor, masks: torch.Tensor, shares: torch.Tensor, players: torch.Tensor
+) -> torch.Tensor:
+    """What the choices of the network cost, less what their randomness is worth, and the error of its values.
+
+    It is linear in the shares of the win, whose errors have a mean of zero: so they cancel out.
+    """
+    features = model.policy.extract_features(seen.float())
+    logs = torch.log_softmax(model.policy.action_net(features).masked_fill(~masks, NO_CHOICE), dim=1)
+    chosen = logs.exp()
+    expected = (chosen * shares).sum(dim=1)
+    usual = (shares * masks).sum(dim=1) / masks.sum(dim=1)
+    gain = (expected - usual) * players / 2  # with more players, shares are smaller
+    entropy = -(chosen * logs).sum(dim=1)
+    rewards = (players * expected.detach() - 1) / (players - 1)
+    error = functional.mse_loss(model.policy.value_net(features)[:, 0], rewards)
+    return error * model.vf_coef - (gain / WORTH + entropy).mean()
