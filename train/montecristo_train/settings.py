@@ -124,11 +124,17 @@ SMOKE = replace(
     checkpoint_every=10,
 )
 FULL = Settings(
-    players=(0.4, 0.2, 0.4),
-    learning_rate=1.2e-3,
+    steps=60_000_000,
+    lessons=50_000_000,
+    tables=1024,
+    rollout=32,
+    players=(0.45, 0.15, 0.4),
+    hidden=(512, 512),
+    learning_rate=1e-3,
     final_learning_rate=2e-5,
-    entropy=0.012,
-    shaping_share=0.3,
+    final_entropy=0.003,
+    shaping=0.0,  # values are learnt in the lessons, without it
+    evaluate_every=30,
 )
 
 PRESETS = {
