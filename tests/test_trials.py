@@ -9,8 +9,8 @@ from helpers import CODE, public_part
 from montecristo_agents import trials
 from montecristo_agents.judgement import chances
 from montecristo_agents.trials import try_out
-from montecristo_env import GameBatch, PublicView, make_agent
-from test_mcts import middle_games, on_the_brink, with_the_same_keys
+from montecristo_env import GameBatch, InvalidArgument, PublicView, make_agent
+from test_mcts import middle_games, on_the_brink, wins, with_the_same_keys
 
 
 def shares(games: GameBatch, tries: int = 2, rounds: int = 1) -> np.ndarray:
@@ -48,7 +48,7 @@ def test_games_stay_as_they_are_and_those_that_are_over_get_nothing() -> None:
     games.play_random(10_000)
     games.reset(np.arange(3), seed=1)
     before = public_part(games.states).copy()
-    found = try_out(PublicView(games), np.arange(6), 1)
+    found = try_out(PublicView(games), np.arange(6), 1, 1)
     np.testing.assert_array_equal(public_part(games.states), before)
     assert found[:3].any(axis=1).all() and not found[3:].any()
 
@@ -73,6 +73,21 @@ def test_greedy_plays_on_and_the_judge_has_the_last_word() -> None:
             played.step(greedy.act(PublicView(played), np.arange(1)))
         expected = chances(PublicView(played), np.arange(1))[0, 0]
         assert found[CODE[text]] == pytest.approx(expected, rel=1e-5), text
+
+
+def test_the_agent_makes_the_choice_that_did_best() -> None:
+    games = middle_games(12)
+    agent = make_agent("trials:2")
+    assert agent.name == "trials:2" and make_agent("trials").name == "trials:8"
+    found = agent.act(PublicView(games.copy()), np.arange(12))
+    np.testing.assert_array_equal(found, shares(games).argmax(axis=1))
+    assert wins(agent, make_agent("greedy"), deals=30, seed=0) > 0.6
+
+
+@pytest.mark.parametrize("settings", ["0", "many", "-1", "", "100001"])
+def test_settings_that_make_no_sense_are_refused(settings: str) -> None:
+    with pytest.raises(InvalidArgument, match="the number of tries must be a whole number from 1 to 100000"):
+        make_agent(f"trials:{settings}")
 
 
 def test_the_luck_of_all_choices_is_the_same() -> None:

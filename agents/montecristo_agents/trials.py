@@ -5,13 +5,13 @@ from numpy.typing import NDArray
 
 from montecristo_agents import mcts
 from montecristo_agents.judgement import FEATURES, judge
-from montecristo_agents.mcts import ROUNDS, roll_out
+from montecristo_agents.mcts import roll_out, whole_number
 from montecristo_agents.tree import forget_hidden, imagine
 from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import Library, copy_bytes
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.chance import stream
-from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
 from montecristo_env.core.layout import STATE, States, aligned_empty, aligned_zeros
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
@@ -19,10 +19,33 @@ from montecristo_env.threads import ALL_CORES, PARTS_PER_THREAD, share
 
 _ROW_BYTES = STATE.itemsize
 
+TRIES = 8
+MOST_TRIES = 100_000
+ROUNDS = 1  # that are played on
+
 library = Library("trials", __file__, *mcts.SOURCES)
 
 
-def try_out(games: PublicView, rows: NDArray[np.int64], tries: int, rounds: int = ROUNDS) -> NDArray[np.float32]:
+class TrialsAgent:
+    """Tries every choice in so many imagined games, the same for all, and makes the one that does best: `trials:8`.
+
+    Args:
+        settings: the number of tries of every choice.
+    """
+
+    def __init__(self, settings: str = str(TRIES)) -> None:
+        self.tries = whole_number("the number of tries", settings, 1, MOST_TRIES)
+        self.name = f"trials:{self.tries}"
+        library.compile_once(_call_every_entry_point)
+
+    def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One legal action per row."""
+        shares = np.where(games.action_mask(rows=rows), try_out(games, rows, self.tries, ROUNDS), NONE)
+        best: NDArray[np.int64] = shares.argmax(axis=1)
+        return best
+
+
+def try_out(games: PublicView, rows: NDArray[np.int64], tries: int, rounds: int) -> NDArray[np.float32]:
     """The share of the win that each legal action brings the player on turn, 0 for others, (K, actions.COUNT).
 
     Every action is tried in so many imagined games, the same for all; the greedy player plays on for all seats, for so

@@ -93,7 +93,7 @@ class Options:
 
     agent: str = "ppo"
     """Who plays."""
-    games: int = 20_000
+    games: int = 10_000
     """How many games, for each number of players."""
     seed: int = 1
     """Of the games."""

@@ -14,12 +14,11 @@ import torch
 from sb3_contrib import MaskablePPO
 from torch.nn import functional
 
-from montecristo_agents.trials import try_out
+from montecristo_agents.trials import ROUNDS, try_out
 from montecristo_env.agent import PublicView
 from montecristo_train.selfplay import SelfPlayVecEnv
 
 TRIES = 1  # of every choice: more positions teach more than more tries
-ROUNDS = 1  # that are played on
 WORTH = 0.02  # a choice that brings this much more of a win, with two players, is e times as likely in the end
 HASTE = 2.0  # how much more decidedly than it should in the end the network plays meanwhile
 NO_CHOICE = -1e8
