@@ -13,7 +13,8 @@ from montecristo_env.core import crew
 from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.constants import NONE
 
-ALL_CORES = os.cpu_count() or 1
+ALL_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""The cores that this process may use."""
 PARTS_PER_THREAD = 4  # so that a thread that wakes late, or has a slow core, leaves more to the others
 PATIENCE = 4000  # looks for more work, which take about 0.1 ms
 

@@ -1,5 +1,6 @@
 """The network that learns: a shared trunk on scaled observations, and two linear heads."""
 
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -7,14 +8,18 @@ import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
 from montecristo_agents import advice
 from montecristo_agents.policy import Network
 from montecristo_env import InvalidArgument, observation
+from montecristo_train.symmetry import SharedLinear, Unit, action_units, hidden_units, input_units
 
 FIRST = "trunk.0.weight"  # the layer that sees the inputs
+FIRST_LOGITS = 0.01  # how far logits are from zero before anything is learnt
 
 
 def magnifier(advised: bool) -> NDArray[np.float32]:
@@ -30,11 +35,16 @@ def magnifier(advised: bool) -> NDArray[np.float32]:
 class Trunk(BaseFeaturesExtractor):
     """Hidden layers with ReLU, on scaled observations, with or without advice."""
 
-    def __init__(self, observation_space: spaces.Box, hidden: tuple[int, ...]) -> None:
+    def __init__(self, observation_space: spaces.Box, hidden: tuple[int, ...], symmetric: bool) -> None:
         super().__init__(observation_space, features_dim=hidden[-1])
         advised = observation_space.shape == (advice.SIZE,)
-        sizes = (advice.SIZE if advised else observation.SIZE, *hidden)
-        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in zip(sizes, hidden, strict=False))
+        if symmetric:
+            units = [input_units(advised), *(hidden_units(size) for size in hidden)]
+            layers: list[nn.Module] = [SharedLinear(*pair) for pair in pairwise(units)]
+        else:
+            sizes = advice.SIZE if advised else observation.SIZE, *hidden
+            layers = [nn.Linear(*pair) for pair in pairwise(sizes)]
+        self.layers = nn.ModuleList(layers)
         self.scale: torch.Tensor
         self.register_buffer(
             "scale",
@@ -50,9 +60,28 @@ class Trunk(BaseFeaturesExtractor):
         return features
 
 
-def policy_kwargs(hidden: tuple[int, ...]) -> dict[str, Any]:
+class SymmetricPolicy(MaskableActorCriticPolicy):
+    """The policy of Stable-Baselines3 with heads that share their weights, too."""
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        super()._build(lr_schedule)
+        last = hidden_units(self.features_dim)
+        heads: Any = SharedLinear(last, action_units("logit"), FIRST_LOGITS), SharedLinear(last, [Unit("value")], 1.0)
+        self.action_net, self.value_net = heads
+        optimizer: Any = self.optimizer_class
+        self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+
+
+def make_policy(hidden: tuple[int, ...], symmetric: bool) -> dict[str, Any]:
     """What makes the policy of Stable-Baselines3 this network."""
-    return {"features_extractor_class": Trunk, "features_extractor_kwargs": {"hidden": hidden}, "net_arch": []}
+    return {
+        "policy": SymmetricPolicy if symmetric else MaskableActorCriticPolicy,
+        "policy_kwargs": {
+            "features_extractor_class": Trunk,
+            "features_extractor_kwargs": {"hidden": hidden, "symmetric": symmetric},
+            "net_arch": [],
+        },
+    }
 
 
 def load(model: MaskablePPO, network: Network) -> None:
@@ -69,8 +98,12 @@ def load(model: MaskablePPO, network: Network) -> None:
     tensors[FIRST] = tensors[FIRST] / magnifier(network.advised)
     with torch.no_grad():
         for name, layer in _named_layers(model).items():
-            layer.weight.copy_(torch.from_numpy(tensors[f"{name}.weight"]))
-            layer.bias.copy_(torch.from_numpy(tensors[f"{name}.bias"]))
+            weight, bias = (torch.from_numpy(tensors[f"{name}.{kind}"]) for kind in ("weight", "bias"))
+            if isinstance(layer, SharedLinear):
+                layer.load(weight, bias)
+            else:
+                layer.weight.copy_(weight)
+                layer.bias.copy_(bias)
 
 
 def _hidden(model: MaskablePPO) -> tuple[int, ...]:
@@ -81,11 +114,12 @@ def _is_advised(model: MaskablePPO) -> bool:
     return model.observation_space.shape == (advice.SIZE,)
 
 
-def _named_layers(model: MaskablePPO) -> dict[str, nn.Linear]:
+def _named_layers(model: MaskablePPO) -> dict[str, nn.Linear | SharedLinear]:
     """All layers by the names that they have in an exported network."""
     trunk = cast(Trunk, model.policy.features_extractor).layers
     named = {f"trunk.{place}": layer for place, layer in enumerate(trunk)}
-    return cast(dict[str, nn.Linear], named | {"policy": model.policy.action_net, "value": model.policy.value_net})
+    heads = {"policy": model.policy.action_net, "value": model.policy.value_net}
+    return cast(dict[str, nn.Linear | SharedLinear], named | heads)
 
 
 def export(model: MaskablePPO, training: dict[str, Any]) -> Network:

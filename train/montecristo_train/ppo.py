@@ -36,7 +36,7 @@ from montecristo_train.checkpoint import past_self, read_checkpoint, write_check
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
 from montecristo_train.lessons import give_lessons
-from montecristo_train.network import export, load, policy_kwargs
+from montecristo_train.network import export, load, make_policy
 from montecristo_train.selfplay import SelfPlayVecEnv, make_env
 from montecristo_train.settings import PRESETS, SelfPlaySettings, Settings
 
@@ -57,8 +57,7 @@ def make_model(settings: Settings, env: SelfPlayVecEnv) -> MaskablePPO:
     """MaskablePPO, but for the buffer that credits every seat with its own rewards."""
     first, last = settings.learning_rate, settings.final_learning_rate
     return MaskablePPO(
-        "MlpPolicy",
-        env,
+        env=env,
         learning_rate=lambda remaining: last + (first - last) * max(0.0, remaining),  # a run overshoots its steps
         n_steps=settings.rollout,
         batch_size=settings.batch,
@@ -71,7 +70,7 @@ def make_model(settings: Settings, env: SelfPlayVecEnv) -> MaskablePPO:
         max_grad_norm=settings.gradient_limit,
         rollout_buffer_class=SeatRolloutBuffer,
         rollout_buffer_kwargs={"table": env},
-        policy_kwargs=policy_kwargs(settings.hidden),
+        **make_policy(settings.hidden, settings.symmetric),
         seed=settings.seed,
         device="cpu",
     )

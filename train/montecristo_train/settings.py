@@ -88,6 +88,8 @@ class Settings(SelfPlaySettings):
 
     start: str = ""
     """A model file (`policy:PATH`) to start from, with the same hidden layers; from scratch if empty."""
+    symmetric: bool = False
+    """Whether the network treats all kinds of treasure alike, and all dungeons (see `symmetry`)."""
     lessons: int = 0
     """The first so many of the steps teach what every choice is worth, tried out, before learning from wins begins."""
 
@@ -124,17 +126,19 @@ SMOKE = replace(
     checkpoint_every=10,
 )
 FULL = Settings(
-    steps=60_000_000,
-    lessons=50_000_000,
+    steps=20_000_000,
+    lessons=8_000_000,
     tables=1024,
     rollout=32,
-    players=(0.45, 0.15, 0.4),
-    hidden=(512, 512),
+    players=(0.5, 0.15, 0.35),
+    hidden=(512, 512, 512),
+    symmetric=True,
     learning_rate=1e-3,
-    final_learning_rate=2e-5,
-    final_entropy=0.003,
+    final_learning_rate=1e-5,
+    final_entropy=0.0005,
     shaping=0.0,  # values are learnt in the lessons, without it
-    evaluate_every=30,
+    alone=True,
+    evaluate_every=40,
 )
 
 PRESETS = {

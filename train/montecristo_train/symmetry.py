@@ -1,0 +1,176 @@
+"""Layers that treat all kinds of treasure alike, and all dungeons: weights are shared by what is alike.
+
+If the kinds change places in a position, nothing else does, and the choices that name them change places with them: an
+exact symmetry of the game. Dungeons are alike, too, but for their order in a scoring round. A network that knows this
+learns from one position about many. Its units belong to a dungeon, a kind, both or neither; the weight between two of
+them depends only on their roles, and on whether they belong to the same kind, and to the same dungeon, an earlier or a
+later one. To those who play it, it is a network like any other, since the shared weights are written out in full.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional
+
+from montecristo_agents import advice
+from montecristo_env import actions, observation
+from montecristo_env.core.constants import DUNGEONS, KINDS, NONE
+
+PLAIN_SHARE = 80  # a layer has a channel for every pair of dungeon and kind for each so many units; see `hidden_units`
+
+
+class Unit(NamedTuple):
+    """A number that goes into a layer, or comes out of it."""
+
+    role: str
+    dungeon: int = NONE
+    kind: int = NONE
+
+
+_AXES = {
+    "dungeon_tokens": "dk.",
+    "unseen_cards": "k.",
+    "card_discard": "k.",
+    "bag": "k.",
+    "token_discard": "k.",
+    "offer": "k.",
+    "chest_dungeons": "d",
+    "left_over_bags": "k",
+    "crew": ".d",
+    "places": ".d.",
+    "hands": ".k.",
+    "market": "k.",
+    "market_values": "k",
+    "drawn_tokens": ".k",
+    "gather_dungeon": "d",
+    "taking": "k",
+}
+"""Which axes of the fields of an observation are dungeons (d) and kinds (k); other fields have neither."""
+
+
+def observation_units() -> list[Unit]:
+    """What an observation consists of."""
+    units = []
+    for name, field in observation.FIELDS.items():
+        axes = _AXES.get(name, "." * len(field.shape))
+        for place in np.ndindex(field.shape):
+            at = dict(zip(axes, place, strict=True))
+            rest = [index for axis, index in zip(axes, place, strict=True) if axis == "."]
+            units.append(Unit(f"{name} {rest}", at.get("d", NONE), at.get("k", NONE)))
+    return units
+
+
+def action_units(what: str) -> list[Unit]:
+    """Something that there is of every action."""
+    units = []
+    for code in range(actions.COUNT):
+        match actions.decode(code):
+            case (
+                actions.Deal((kind, size))
+                | actions.Discard((kind, size))
+                | actions.Take((kind, size))
+                | actions.Pay((kind, size))
+                | actions.MoveMarker(kind, size)
+            ) as action if kind != NONE:
+                unit = Unit(f"{what} {type(action).__name__} {size}", kind=kind)
+            case actions.Enter(dungeon) | actions.Reinforce(dungeon) | actions.PutToken(dungeon) as action:
+                unit = Unit(f"{what} {type(action).__name__}", dungeon=dungeon)
+            case action:
+                unit = Unit(f"{what} {action}")
+        units.append(unit)
+    return units
+
+
+def input_units(advised: bool) -> list[Unit]:
+    """What a network looks at, with or without advice."""
+    units = observation_units()
+    if advised:
+        outlooks = [Unit(f"outlook {place}") for place in range(advice.SIZE - observation.SIZE - 2 * actions.COUNT)]
+        units += [*action_units("greedy's"), *outlooks, *action_units("liked")]
+    return units
+
+
+def hidden_units(size: int) -> list[Unit]:
+    """The units of a hidden layer of this size: some for pairs of dungeon and kind, for either, and for neither."""
+    channels = size // PLAIN_SHARE
+    units = []
+    for channel in range(channels):
+        units += [Unit(f"both {channel}", dungeon, kind) for dungeon in range(DUNGEONS) for kind in range(KINDS)]
+    for channel in range(2 * channels):
+        units += [Unit(f"dungeon {channel}", dungeon=dungeon) for dungeon in range(DUNGEONS)]
+        units += [Unit(f"kind {channel}", kind=kind) for kind in range(KINDS)]
+    return units + [Unit(f"plain {place}") for place in range(size - len(units))]
+
+
+def _number(things: list[str]) -> NDArray[np.int64]:
+    """Equal things get equal numbers."""
+    return np.unique(things, return_inverse=True)[1].astype(np.int64)
+
+
+def _shared_weights(before: list[Unit], after: list[Unit]) -> NDArray[np.int64]:
+    """For every pair of units, (after, before), which of the shared weights is theirs."""
+
+    def places(units: list[Unit]) -> NDArray[np.int64]:
+        return np.array([(unit.dungeon, unit.kind) for unit in units]).T
+
+    (dungeons, kinds), (to_dungeons, to_kinds) = places(before), places(after)
+    order = np.sign(dungeons - to_dungeons[:, None])
+    order[(dungeons == NONE) | (to_dungeons == NONE)[:, None]] = 0  # they stand in no order
+    other = (kinds != to_kinds[:, None]) & (kinds != NONE) & (to_kinds != NONE)[:, None]
+    roles, to_roles = _number([unit.role for unit in before]), _number([unit.role for unit in after])
+    keys = ((to_roles[:, None] * len(before) + roles) * 3 + order + 1) * 2 + other
+    return np.unique(keys, return_inverse=True)[1].reshape(keys.shape).astype(np.int64)
+
+
+class SharedLinear(nn.Module):
+    """A linear layer between units that shares its weights.
+
+    Args:
+        before: the units that it looks at.
+        after: those that it gives.
+        gain: how large the weights are at first.
+    """
+
+    def __init__(self, before: list[Unit], after: list[Unit], gain: float = 2**0.5) -> None:
+        super().__init__()
+        places = _shared_weights(before, after)
+        alike = np.array([np.bincount(line, minlength=places.max() + 1)[line] for line in places])
+        self.places: torch.Tensor
+        self.bias_places: torch.Tensor
+        self.scale: torch.Tensor
+        biases = _number([f"{unit.role} {unit.dungeon}" for unit in after])  # so that dungeons can differ
+        self.register_buffer("places", torch.from_numpy(places.ravel()), persistent=False)
+        self.register_buffer("bias_places", torch.from_numpy(biases), persistent=False)
+        # What comes from many units that are alike is their sum, by the root of their number.
+        self.register_buffer("scale", torch.from_numpy(alike.astype(np.float32) ** -0.5), persistent=False)
+        distinct = float(np.mean([len(np.unique(line)) for line in places]))
+        self.shared = nn.Parameter(torch.randn(int(places.max()) + 1) * (gain / distinct**0.5))
+        self.shared_bias = nn.Parameter(torch.zeros(int(biases.max()) + 1))
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """All weights, (after, before)."""
+        return self.shared.index_select(0, self.places).view(self.scale.shape) * self.scale
+
+    @property
+    def bias(self) -> torch.Tensor:
+        """All biases."""
+        return self.shared_bias.index_select(0, self.bias_places)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """What the layer gives."""
+        return functional.linear(inputs, self.weight, self.bias)
+
+    def load(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        """Takes over weights that were written out."""
+        with torch.no_grad():
+            _take_means(self.shared, self.places, (weight / self.scale).ravel())
+            _take_means(self.shared_bias, self.bias_places, bias)
+
+
+def _take_means(shared: torch.Tensor, places: torch.Tensor, values: torch.Tensor) -> None:
+    shared.zero_().index_add_(0, places, values)
+    shared /= torch.bincount(places, minlength=len(shared))
