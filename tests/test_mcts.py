@@ -120,12 +120,13 @@ def test_luck_is_the_same_for_the_first_try_of_every_move_and_for_the_second(mon
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     done = run_python(
         "import sys; sys.path.insert(0, 'tests')\n"
-        "from test_mcts import Counter, MctsAgent, PublicView, mcts, middle_games, np\n"
-        "drawn, imagine = Counter(), mcts.imagine\n"
+        "from montecristo_agents import tree\n"
+        "from test_mcts import Counter, MctsAgent, PublicView, middle_games, np\n"
+        "drawn, imagine = Counter(), tree.imagine\n"
         "def watched(root, key, s):\n"
         "    drawn[int(key)] += 1\n"
         "    imagine(root, key, s)\n"
-        "mcts.imagine = watched\n"
+        "tree.imagine = watched\n"
         "tries = 30 * MctsAgent('30:rounds=0').evaluate(PublicView(middle_games(1)), np.arange(1)).probabilities[0]\n"
         "print(sorted(drawn.values()))\n"
         "print(sorted(int((tries.round() > before).sum()) for before in range(int(tries.round().max()))))\n"
@@ -258,12 +259,12 @@ def test_is_made_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("mcts:abc", "the number of simulations must be a whole number from 1 to 1000000, but is 'abc'"),
-        ("mcts:", "the number of simulations must be a whole number from 1 to 1000000, but is ''"),
+        ("mcts:abc", "the number of simulations must be a whole number from 1 to 100000, but is 'abc'"),
+        ("mcts:", "the number of simulations must be a whole number from 1 to 100000, but is ''"),
         ("mcts:0", "must be a whole number from 1"),
         ("mcts:-5", "must be a whole number from 1"),
         ("mcts:1e3", "must be a whole number from 1"),
-        ("mcts:1000001", "to 1000000, but is '1000001'"),
+        ("mcts:100001", "to 100000, but is '100001'"),
         ("mcts:800:rollout=foo", "'rollout=foo' is no setting of mcts: these are rollout=greedy or rollout=random"),
         ("mcts:800:depth=3", "'depth=3' is no setting of mcts"),
         ("mcts:800:", "'' is no setting of mcts"),

@@ -12,27 +12,14 @@ from montecristo_agents.advice import advise
 from montecristo_agents.greedy import MOST_CHOICES, SOURCES
 from montecristo_agents.mcts import MOST_SIMULATIONS, whole_number
 from montecristo_agents.policy import Network, shipped_model
-from montecristo_agents.tree import (
-    NODE,
-    ROOT,
-    add_child,
-    back_up,
-    choice_of,
-    forget_hidden,
-    imagine,
-    most_visited,
-    move_of,
-    plant,
-)
+from montecristo_agents.tree import NODE, add_missing, back_up, descend, forget_hidden, most_visited, plant
 from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.actions import COUNT, FIRST
-from montecristo_env.core.chance import stream
-from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.observation import SIZE, observe
-from montecristo_env.core.rules import play
 from montecristo_env.core.scoring import WIN, write_rewards
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.threads import ALL_CORES, share
@@ -124,63 +111,10 @@ def descend_games(
     worths = np.empty(MOST_CHOICES, np.int64)
     for k in range(begin, end):
         s = played[k]
-        leaves[k] = descend_guided(trees[k], roots[k], keys[k], s)
+        leaves[k] = descend(trees[k], roots[k], keys[k], s, CURIOSITY)
         observe(s, max(int(s.current_player), 0), seen[k, :SIZE])
         if seen.shape[1] > SIZE:
             advise(s, worths, seen[k])
-
-
-@kernel
-def descend_guided(tree: np.ndarray, root: Row, key: np.uint64, s: Row) -> int:
-    """Plays the most promising moves until one is missing in the tree, or the game is over; that node.
-
-    As in `mcts`, luck is the same for the first try of every move at the root, for the second, and so on.
-    """
-    node, best = ROOT, most_promising(tree, ROOT, root)
-    imagine(root, stream(key, 0 if best == NONE else int(tree[best].visits)), s)
-    while best != NONE:
-        node = best
-        play(s, choice_of(s, tree[node].move))
-        best = most_promising(tree, node, s)
-    return node
-
-
-@kernel
-def survey(tree: np.ndarray, node: int, s: Row) -> tuple[np.uint64, float]:
-    """The legal choices that have no child, and the mean value of those that have been tried."""
-    missing = s.legal
-    total, visits = 0.0, 0
-    child = int(tree[node].first_child)
-    while child != NONE:
-        move = tree[child]
-        choice = choice_of(s, move.move)
-        if choice != NONE:
-            missing &= ~bit(choice)
-            total += move.total
-            visits += int(move.visits)
-        child = int(move.next_sibling)
-    return missing, total / max(visits, 1)
-
-
-@kernel
-def most_promising(tree: np.ndarray, node: int, s: Row) -> int:
-    """The child with the best value and the most likely to be better still; NONE if a legal move has no child yet."""
-    missing, mean = survey(tree, node, s)  # the mean is the value of untried ones
-    best, highest = NONE, 0.0
-    if missing != NOTHING:
-        return best
-    child = int(tree[node].first_child)
-    while child != NONE:
-        move = tree[child]
-        if choice_of(s, move.move) != NONE:
-            move.available += 1
-            visits = int(move.visits)
-            value = move.total / visits if visits > 0 else mean
-            bound = value + CURIOSITY * move.prior * np.sqrt(int(move.available)) / (1 + visits)
-            if best == NONE or bound > highest:
-                best, highest = child, bound
-        child = int(move.next_sibling)
-    return best
 
 
 @library.entry_point
@@ -196,12 +130,14 @@ def grow_trees(
     end: int,
 ) -> None:
     """Adds to every leaf the moves that are missing, and tells the tree what each player may hope for."""
+    priors = np.empty(MOST_CHOICES)
     for k in range(begin, end):
         s = played[k]
         if s.legal == NOTHING:
             write_rewards(s, WIN, values[k])
         else:
-            sizes[k] = add_missing(trees[k], sizes[k], leaves[k], s, logits[k])
+            write_priors(s, logits[k], priors)
+            sizes[k] = add_missing(trees[k], sizes[k], leaves[k], s, priors)
             for player in range(s.num_players):
                 values[k, player] = -expected[k] / (int(s.num_players) - 1)
             values[k, s.current_player] = expected[k]
@@ -209,10 +145,10 @@ def grow_trees(
 
 
 @kernel
-def add_missing(tree: np.ndarray, size: int, node: int, s: Row, logits: np.ndarray) -> int:
-    """A child for every legal choice that has none, as likely as the network says; the new size of the tree."""
-    missing, _ = survey(tree, node, s)
+def write_priors(s: Row, logits: np.ndarray, priors: np.ndarray) -> None:
+    """How likely each legal choice is, as the network says."""
     first, choices = int(FIRST[s.decision]), int(FIRST[s.decision + 1] - FIRST[s.decision])
+    priors[:] = 0.0
     highest = -np.inf
     for choice in range(choices):
         if s.legal & bit(choice) != NOTHING:
@@ -220,12 +156,9 @@ def add_missing(tree: np.ndarray, size: int, node: int, s: Row, logits: np.ndarr
     total = 0.0
     for choice in range(choices):
         if s.legal & bit(choice) != NOTHING:
-            total += np.exp(float(logits[first + choice]) - highest)
-    for choice in range(choices):
-        if missing & bit(choice) != NOTHING:
-            add_child(tree, size, node, move_of(s, choice), np.exp(float(logits[first + choice]) - highest) / total)
-            size += 1
-    return size
+            priors[choice] = np.exp(float(logits[first + choice]) - highest)
+            total += priors[choice]
+    priors /= total
 
 
 @library.entry_point

@@ -9,21 +9,19 @@ from montecristo_agents.judgement import FEATURES, judge
 from montecristo_agents.tree import (
     NODE,
     ROOT,
-    add_child,
+    add_missing,
     back_up,
-    choice_of,
+    descend,
     forget_hidden,
-    imagine,
     most_visited,
-    move_of,
     plant,
     write_shares,
 )
 from montecristo_env.agent import Evaluation, PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.actions import COUNT
-from montecristo_env.core.chance import random_choice, stream
-from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
+from montecristo_env.core.chance import random_choice
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
@@ -31,15 +29,14 @@ from montecristo_env.errors import InvalidArgument
 from montecristo_env.threads import ALL_CORES, share
 
 SIMULATIONS = 800
-MOST_SIMULATIONS = 1_000_000
+MOST_SIMULATIONS = 100_000
 MOST_ROUNDS = 100
 ROLLOUTS = ("greedy", "random")
 
 # --- found by matches between versions
 ROUNDS = 2  # one is as good for a few hundred simulations, but worse for more, at equal time
-EXPLORATION = 0.1  # how much a move gains by being tried seldom; 0.2 and 0.02 lost more games than they won
-WIDENING = 1.0  # moves that are tried in a position, for each square root of its visits
-TRUST = 1.0  # what a move gets on top of its values, in all, as far as the greedy player likes it
+CURIOSITY = 0.4  # how much the search trusts greedy's idea of a move that was tried seldom
+DOUBT = 0.05  # how likely a move is that greedy does not like at all, compared with his own
 
 _NO_SHARES, _NO_VALUES = np.zeros((0, 0)), np.zeros(0)
 
@@ -52,11 +49,11 @@ library = Library("the search", *SOURCES)
 class MctsAgent:
     """Searches for a move with so many simulations: `mcts:800`, `mcts:800:rollout=random`, `mcts:800:rounds=3`.
 
-    A simulation redraws what is hidden, goes down the tree of the moves tried so far to one that is new, plays on from
-    there, judges the position by the scores and by what a scoring round would bring, and tells the moves on its way.
-    What is drawn is the same for the first try of each move, for the second, and so on, so that luck favours none.
-    In every position the greedy player's move is tried first, the others, best liked first, as visits become more.
-    The move tried most often is played. All randomness comes from the random stream of each game.
+    A simulation redraws what is hidden, goes down the tree of the moves tried so far to a position that is new, plays
+    on from there, judges who will win (see `judgement`), and tells the moves on its way. What is drawn is the same for
+    the first try of each move, for the second, and so on, so that luck favours none. On the way down a move is chosen
+    for its mean value and for how much the greedy player likes it, which counts less the more often it was tried. The
+    move tried most often is played. All randomness comes from the random stream of each game.
 
     Args:
         settings: the number of simulations per decision, then settings, all separated by colons. `rollout=greedy` or
@@ -108,7 +105,7 @@ class MctsAgent:
             self.simulations,
             self.rollout == "greedy",
             self.rounds,
-            np.empty((parts, 1 + self.simulations), NODE),
+            np.empty((parts, (1 + self.simulations) * MOST_CHOICES), NODE),
             aligned_empty(parts, STATE),
             np.empty((parts, MAX_PLAYERS)),
             actions,
@@ -148,7 +145,7 @@ def search_games(
     A part of the work, with a tree of its own, is every so many-th root.
     """
     parts = len(trees)
-    worths, features = np.empty(MOST_CHOICES, np.int64), np.empty(len(FEATURES))
+    worths, priors, features = np.empty(MOST_CHOICES, np.int64), np.empty(MOST_CHOICES), np.empty(len(FEATURES))
     for part in range(begin, end):
         for k in range(part, len(roots), parts):
             forget_hidden(roots[k])
@@ -162,6 +159,7 @@ def search_games(
                 games[part],
                 values[part],
                 worths,
+                priors,
                 features,
             )
             out[k] = most_visited(trees[part])
@@ -180,89 +178,35 @@ def search(
     s: Row,
     values: np.ndarray,
     worths: np.ndarray,
+    priors: np.ndarray,
     features: np.ndarray,
 ) -> None:
-    """Grows a tree from the root, one node with every simulation."""
-    size = plant(tree)
+    """Grows a tree from the root, by the moves of one position with every simulation."""
+    size = grow(tree, plant(tree), ROOT, root, worths, priors)
     for _ in range(simulations):
-        leaf = descend(tree, size, root, key, s, worths)
-        size = max(size, leaf + 1)
+        leaf = descend(tree, root, key, s, CURIOSITY)
+        size = grow(tree, size, leaf, s, worths, priors)
         roll_out(s, greedily, int(s.round_number) + rounds)
         judge(s, features, values)
         back_up(tree, leaf, values)
 
 
 @kernel
-def descend(tree: np.ndarray, size: int, root: Row, key: np.uint64, s: Row, worths: np.ndarray) -> int:
-    """Plays the most promising moves until a new one is due, and that one; its node in the tree of this size.
-
-    If the game is over first, it is the node where it ended. The first try of every move at the root is played in one
-    and the same imagined game, the second tries in another one, and so on: all moves have the same luck, which would
-    otherwise hide how good they are.
-    """
-    node = ROOT
-    best, new_choices = look_at_children(tree, node, root)
-    tries = int(tree[best].visits) if new_choices == NOTHING and best != NONE else 0
-    imagine(root, stream(key, tries), s)
-    while s.legal != NOTHING:
-        if new_choices != NOTHING:
-            return try_new_choice(tree, size, node, s, new_choices, worths)
-        node = best
-        play(s, choice_of(s, tree[node].move))
-        best, new_choices = look_at_children(tree, node, s)
-    return node
-
-
-@kernel
-def look_at_children(tree: np.ndarray, node: int, s: Row) -> tuple[int, np.uint64]:
-    """The most promising child among those legal here; and the choices without a child, if a new one is due."""
-    new_choices = s.legal
-    best, highest = NONE, 0.0
-    tried, all_visits = 0, 0
-    child = int(tree[node].first_child)
-    while child != NONE:
-        move = tree[child]
-        choice = choice_of(s, move.move)
-        if choice != NONE:
-            new_choices &= ~bit(choice)
-            move.available += 1
-            visits = int(move.visits)
-            tried += 1
-            all_visits += visits
-            curiosity = EXPLORATION * np.sqrt(np.log(int(move.available)) / visits)
-            bound = (move.total + TRUST * move.prior) / visits + curiosity
-            if best == NONE or bound > highest:
-                best, highest = child, bound
-        child = int(move.next_sibling)
-    if tried >= 1 + WIDENING * np.sqrt(all_visits):
-        new_choices = NOTHING
-    return best, new_choices
-
-
-@kernel
-def try_new_choice(tree: np.ndarray, size: int, node: int, s: Row, new_choices: np.uint64, worths: np.ndarray) -> int:
-    """Plays a choice that is new to a node: the one greedy likes best, or a random one of those he did not judge."""
+def grow(tree: np.ndarray, size: int, node: int, s: Row, worths: np.ndarray, priors: np.ndarray) -> int:
+    """Adds the moves that are missing in a position, as likely as greedy likes them; the new size of the tree."""
+    if s.legal == NOTHING:
+        return size
     worths[:] = NOT_JUDGED
+    priors[:] = 0.0
     best = greedy_choice(s, worths)
-    choice = best
-    if new_choices & bit(choice) == NOTHING:
-        choice = random_among(s, new_choices)
-        for other in range(MOST_CHOICES):
-            if new_choices & bit(other) != NOTHING and worths[other] > worths[choice]:
-                choice = other
-    add_child(tree, size, node, move_of(s, choice), liking(worths, best, choice) if choice != best else 1.0)
-    play(s, choice)
-    return size
-
-
-@kernel
-def random_among(s: Row, choices: np.uint64) -> int:
-    """A uniformly random one of these choices."""
-    legal = s.legal
-    s.legal = choices
-    choice = random_choice(s)
-    s.legal = legal
-    return choice
+    total = 0.0
+    for choice in range(MOST_CHOICES):
+        if s.legal & bit(choice) != NOTHING:
+            liked = 1.0 if choice == best else liking(worths, best, choice)
+            priors[choice] = DOUBT + liked * liked
+            total += priors[choice]
+    priors /= total
+    return add_missing(tree, size, node, s, priors)
 
 
 @kernel

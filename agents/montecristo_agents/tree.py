@@ -9,10 +9,11 @@ import numpy as np
 
 from montecristo_env.core._jit import copy_bytes, kernel
 from montecristo_env.core.actions import FIRST
-from montecristo_env.core.chance import resample_hidden
+from montecristo_env.core.chance import resample_hidden, stream
 from montecristo_env.core.constants import HIDDEN_SLOTS, MAX_PLAYERS, NONE, TOKEN_TYPES
 from montecristo_env.core.layout import STATE, Row
 from montecristo_env.core.legal import NOTHING, bit
+from montecristo_env.core.rules import play
 
 NODE = np.dtype(
     [
@@ -108,6 +109,71 @@ def add_child(tree: np.ndarray, size: int, parent: int, move: int, prior: float)
     write_node(tree[size], parent, move, prior)
     tree[size].next_sibling = tree[parent].first_child
     tree[parent].first_child = size
+
+
+@kernel
+def add_missing(tree: np.ndarray, size: int, node: int, s: Row, priors: np.ndarray) -> int:
+    """A child for every legal choice that has none, as likely as `priors` say; the new size of the tree."""
+    missing, _ = survey(tree, node, s)
+    for choice in range(priors.size):
+        if missing & bit(choice) != NOTHING:
+            add_child(tree, size, node, move_of(s, choice), priors[choice])
+            size += 1
+    return size
+
+
+@kernel
+def survey(tree: np.ndarray, node: int, s: Row) -> tuple[np.uint64, float]:
+    """The legal choices that have no child, and the mean value of those that have been tried."""
+    missing = s.legal
+    total, visits = 0.0, 0
+    child = int(tree[node].first_child)
+    while child != NONE:
+        move = tree[child]
+        choice = choice_of(s, move.move)
+        if choice != NONE:
+            missing &= ~bit(choice)
+            total += move.total
+            visits += int(move.visits)
+        child = int(move.next_sibling)
+    return missing, total / max(visits, 1)
+
+
+@kernel
+def descend(tree: np.ndarray, root: Row, key: np.uint64, s: Row, curiosity: float) -> int:
+    """Plays the most promising moves until one is missing in the tree, or the game is over; that node.
+
+    The first try of every move at the root is played in one and the same imagined game, the second tries in another
+    one, and so on: all moves have the same luck, which would otherwise hide how good they are.
+    """
+    node, best = ROOT, most_promising(tree, ROOT, root, curiosity)
+    imagine(root, stream(key, 0 if best == NONE else int(tree[best].visits)), s)
+    while best != NONE:
+        node = best
+        play(s, choice_of(s, tree[node].move))
+        best = most_promising(tree, node, s, curiosity)
+    return node
+
+
+@kernel
+def most_promising(tree: np.ndarray, node: int, s: Row, curiosity: float) -> int:
+    """The child with the best value and the most likely to be better still; NONE if a legal move has no child yet."""
+    missing, mean = survey(tree, node, s)  # the mean is the value of untried ones
+    best, highest = NONE, 0.0
+    if missing != NOTHING:
+        return best
+    child = int(tree[node].first_child)
+    while child != NONE:
+        move = tree[child]
+        if choice_of(s, move.move) != NONE:
+            move.available += 1
+            visits = int(move.visits)
+            value = move.total / visits if visits > 0 else mean
+            bound = value + curiosity * move.prior * np.sqrt(int(move.available)) / (1 + visits)
+            if best == NONE or bound > highest:
+                best, highest = child, bound
+        child = int(move.next_sibling)
+    return best
 
 
 @kernel
