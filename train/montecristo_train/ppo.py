@@ -145,11 +145,10 @@ class Coach(BaseCallback):
         episodes = list(self.model.ep_info_buffer or [])
         metrics = {name: float(logged[name]) for name in logged if name.startswith("train/")}
         metrics |= self.latest
-        metrics |= {
-            "time/fps": rate,
-            "game/decisions": float(np.mean([episode["l"] for episode in episodes])) if episodes else 0.0,
-            "game/margin": float(np.mean([episode["margin"] for episode in episodes])) if episodes else 0.0,
-        }
+        metrics["time/fps"] = rate
+        if episodes:
+            metrics["game/decisions"] = float(np.mean([episode["l"] for episode in episodes]))
+            metrics["game/margin"] = float(np.mean([episode["margin"] for episode in episodes]))
         for member in self.env.pool.members:
             if not member.past_self:
                 metrics[f"pool/{member.agent.name}"] = member.win_rate

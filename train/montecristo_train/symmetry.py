@@ -19,7 +19,7 @@ from montecristo_agents import advice
 from montecristo_env import actions, observation
 from montecristo_env.core.constants import DUNGEONS, KINDS, NONE
 
-PLAIN_SHARE = 80  # a layer has a channel for every pair of dungeon and kind for each so many units; see `hidden_units`
+UNITS_PER_CHANNEL = 80  # of a layer: there is a channel of every dungeon and kind for each so many units
 
 
 class Unit(NamedTuple):
@@ -95,7 +95,7 @@ def input_units(advised: bool) -> list[Unit]:
 
 def hidden_units(size: int) -> list[Unit]:
     """The units of a hidden layer of this size: some for pairs of dungeon and kind, for either, and for neither."""
-    channels = size // PLAIN_SHARE
+    channels = size // UNITS_PER_CHANNEL
     units = []
     for channel in range(channels):
         units += [Unit(f"both {channel}", dungeon, kind) for dungeon in range(DUNGEONS) for kind in range(KINDS)]
