@@ -312,16 +312,18 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
 
 
 def test_a_run_leaves_an_agent_metrics_and_a_curve(tmp_path: Path) -> None:
-    run(tmp_path)
+    settings = dataclasses.replace(TINY, steps=4 * TINY.steps)  # until games have ended
+    run(tmp_path, settings)
     lines = [json.loads(line) for line in (tmp_path / ppo.METRICS).read_text().splitlines()]
     assert [line["steps"] for line in lines] == sorted(line["steps"] for line in lines)
-    assert lines[-1]["steps"] == TINY.steps
+    assert lines[-1]["steps"] == settings.steps
     for name in ("win_rate/random", "train/entropy_loss", "train/approx_kl", "train/explained_variance", "game/margin"):
         assert name in lines[-1], name
+    assert "game/margin" not in lines[0]  # nobody knows it yet
     assert (tmp_path / ppo.CURVE).read_bytes().startswith(b"\x89PNG")
     facts = json.loads((tmp_path / ppo.SETTINGS).read_text())
     assert facts["settings"]["seed"] == TINY.seed and "torch" in facts["made_with"]
-    assert ppo.read_settings(tmp_path, Settings) == TINY
+    assert ppo.read_settings(tmp_path, Settings) == settings
     agent = make_agent(f"policy:{tmp_path / ppo.AGENT}")
     games = GameBatch(3, [2, 3, 4], seed=0)
     games.step(agent.act(PublicView(games), np.arange(3)))

@@ -144,5 +144,5 @@ FULL = Settings(
 PRESETS = {
     "smoke": ("under a minute: to see that it works", SMOKE),
     "quick": ("about five minutes: an agent that beats random", QUICK),
-    "full": ("hours: as strong as it gets", FULL),
+    "full": ("about an hour: an agent that beats greedy", FULL),
 }
