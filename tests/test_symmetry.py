@@ -13,12 +13,13 @@ import torch
 from sb3_contrib import MaskablePPO
 
 from montecristo_agents import advice
+from montecristo_agents.policy import Network, shipped_model
 from montecristo_env import GameBatch, InvalidArgument, actions, observation
 from montecristo_env.core.constants import CARD_TYPES, DUNGEONS, KINDS, NONE, SIZES, Decision
 from montecristo_train.network import export, load
 from montecristo_train.ppo import make_model
 from montecristo_train.selfplay import make_env
-from montecristo_train.settings import SMOKE, Settings
+from montecristo_train.settings import FULL, SMOKE, Settings
 from montecristo_train.symmetry import SharedLinear, Unit, action_units, hidden_units, input_units
 
 SYMMETRIC = dataclasses.replace(SMOKE, tables=6, hidden=(160, 170), symmetric=True, advised=False)
@@ -124,6 +125,15 @@ def test_a_network_that_was_written_out_is_taken_over_as_it_was(advised: bool) -
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
     with pytest.raises(InvalidArgument, match="cannot start from a network with hidden layers"):
         load(model_of(dataclasses.replace(settings, hidden=(80,))), network)
+    plain = export(model_of(dataclasses.replace(settings, symmetric=False)), {})
+    with pytest.raises(InvalidArgument, match="is not symmetric: start with --no-symmetric"):
+        load(model, plain)
+
+
+def test_the_shipped_network_can_be_started_from() -> None:
+    settings = dataclasses.replace(FULL, tables=6)
+    with shipped_model() as path:
+        load(make_model(settings, make_env(settings)), Network.load(path))
 
 
 def test_it_plays_as_the_model_does() -> None:

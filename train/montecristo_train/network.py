@@ -19,6 +19,7 @@ from montecristo_env import InvalidArgument, observation
 from montecristo_train.symmetry import SharedLinear, Unit, action_units, hidden_units, input_units
 
 FIRST = "trunk.0.weight"  # the layer that sees the inputs
+ROUNDING = 0.01  # more than what half precision changes in a weight
 FIRST_LOGITS = 0.01  # how far logits are from zero before anything is learnt
 
 
@@ -101,6 +102,10 @@ def load(model: MaskablePPO, network: Network) -> None:
             weight, bias = (torch.from_numpy(tensors[f"{name}.{kind}"]) for kind in ("weight", "bias"))
             if isinstance(layer, SharedLinear):
                 layer.load(weight, bias)
+                if not torch.allclose(layer.weight, weight, rtol=ROUNDING, atol=ROUNDING):
+                    raise InvalidArgument(
+                        "cannot start from a network that is not symmetric: start with --no-symmetric"
+                    )
             else:
                 layer.weight.copy_(weight)
                 layer.bias.copy_(bias)
