@@ -191,8 +191,10 @@ def test_keys_alone_are_enough(browser: Browser, served: Served, monkeypatch: py
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.matches('.board .legal')")
         at = page.get_attribute("body", "data-at")
+        several = ", or " in page.evaluate("document.activeElement.getAttribute('aria-label')")
         page.keyboard.press("Enter")
-        if page.get_attribute("body", "data-at") == at and page.evaluate("document.activeElement.matches('.choice')"):
+        if several:  # known beforehand: once the answer is on its way, the next question may already be there
+            expect(page.locator("#answers .choice").first).to_be_focused()
             page.keyboard.press("Enter")
         wait_for_change(page, at)
         assert wait_for_turn(page)
