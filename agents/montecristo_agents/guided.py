@@ -7,29 +7,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents import advice, tree
+from montecristo_agents import advice, judgement, tree
 from montecristo_agents.advice import advise
-from montecristo_agents.greedy import MOST_CHOICES, SOURCES
-from montecristo_agents.mcts import MOST_SIMULATIONS, whole_number
+from montecristo_agents.greedy import MOST_CHOICES
+from montecristo_agents.judgement import FEATURES, judge_with
+from montecristo_agents.mcts import MOST_ROUNDS, MOST_SIMULATIONS, ROUNDS, whole_number
 from montecristo_agents.policy import Network, shipped_model
 from montecristo_agents.tree import NODE, add_missing, back_up, descend, forget_hidden, most_visited, plant
 from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.actions import COUNT, FIRST
-from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
 from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.observation import SIZE, observe
-from montecristo_env.core.scoring import WIN, write_rewards
+from montecristo_env.core.rules import play
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.threads import ALL_CORES, share
 
-CURIOSITY = 0.35  # how much the search trusts the network's idea of a move that was tried seldom; 1.5 won less
+CURIOSITY = 0.2  # how much the search trusts the network's idea of a move that was tried seldom; 1.5 won less
 SHIPPED = "ppo"  # instead of a path
 GAMES_AT_ONCE = 128  # so that their trees do not fill the memory
 GAMES_PER_THREAD = 32  # games that are worth a thread when each goes down its tree once
 
-library = Library("the guided search", __file__, tree.__file__, advice.__file__, *SOURCES)
+library = Library("the guided search", __file__, tree.__file__, advice.__file__, *judgement.SOURCES)
 
 
 class GuidedAgent:
@@ -37,28 +38,31 @@ class GuidedAgent:
 
     `policy+mcts:ppo:200` does so with the network that this package brings along.
 
-    A simulation goes down to a position with a new move, as that of `MctsAgent`; there nobody plays on, but the
-    network says how likely each move is and what the player on turn may hope for; what he loses the others share, as
-    rewards sum to zero. Its value head must be trained for the reward "win". All games of a batch go down together,
-    so that the network is asked for all of them at once.
+    A simulation goes down to a position with a new move, as that of `MctsAgent`, but it is the network that says how
+    likely each move is, and that plays on from there. At the end it says what the player on turn may hope for; the rest
+    is shared among the others as the judge would. Its value head must be trained for the reward "win". All games of a
+    batch are played together, so that the network is asked for all of them at once.
 
     Args:
-        settings: the path of a model file, a colon and the number of simulations per decision.
+        settings: the path of a model file, a colon and the number of simulations per decision; then `:rounds=N`, if it
+            is to play on until N rounds of the slide have begun. With 0 the new position is judged at once.
     """
 
     def __init__(self, settings: str = "") -> None:
-        path, _, simulations = settings.rpartition(":")
+        model_file, _, rounds = settings.partition(":rounds=")
+        path, _, simulations = model_file.rpartition(":")
         if not path:
             raise InvalidArgument(
                 f"policy+mcts needs a model file and a number of simulations: policy+mcts:PATH:200, not {settings!r}"
             )
         self.simulations = whole_number("the number of simulations", simulations, 1, MOST_SIMULATIONS)
+        self.rounds = whole_number("rounds", rounds, 0, MOST_ROUNDS) if model_file != settings else ROUNDS
         if path == SHIPPED:
             with shipped_model() as model:
                 self.network = Network.load(model)
         else:
             self.network = Network.load(path)
-        self.name = f"policy+mcts:{Path(path).stem}:{self.simulations}"
+        self.name = f"policy+mcts:{Path(path).stem}:{self.simulations}" + (f":rounds={rounds}" if rounds else "")
         library.compile_once(_call_every_entry_point)
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -74,7 +78,6 @@ class GuidedAgent:
         trees = np.empty((roots.size, 1 + self.simulations * MOST_CHOICES), NODE)
         sizes, leaves = np.zeros(roots.size, np.int64), np.zeros(roots.size, np.int64)
         seen = np.empty((roots.size, self.network.inputs), np.int8)
-        values = np.zeros((roots.size, MAX_PLAYERS), np.float32)
 
         def run(function: Callable[..., None], *args: Any) -> None:
             share(function, *args, size=roots.size, threads=ALL_CORES, least=GAMES_PER_THREAD)
@@ -82,10 +85,33 @@ class GuidedAgent:
         run(plant_trees, roots, trees, sizes)
         for _ in range(self.simulations):
             run(descend_games, roots, keys, trees, played, leaves, seen)
-            run(grow_trees, played, trees, sizes, leaves, *self.network.evaluate(seen), values)
+            logits, expected = self.network.evaluate(seen)
+            run(grow_trees, played, trees, sizes, leaves, logits)
+            if self.rounds:
+                self._play_on(played, seen, logits)
+                _, expected = self.network.evaluate(seen)
+            run(back_up_trees, played, trees, leaves, expected)
         actions = np.empty(roots.size, np.int64)
         run(choose_actions, trees, actions)
         return actions
+
+    def _play_on(self, played: States, seen: NDArray[np.int8], logits: NDArray[np.float32]) -> None:
+        """Lets the network play these games for all seats until as many rounds as there shall be have begun."""
+        last_rounds = played["round_number"] + self.rounds
+        going_on = np.arange(played.size)
+        while True:
+            alive = (played["legal"][going_on] != NOTHING) & (played["round_number"][going_on] < last_rounds[going_on])
+            going_on, logits = going_on[alive], logits[alive]
+            if going_on.size == 0:
+                return
+            share(
+                play_best,
+                *(played, going_on, logits, seen),
+                size=going_on.size,
+                threads=ALL_CORES,
+                least=GAMES_PER_THREAD,
+            )
+            logits, _ = self.network.evaluate(seen[going_on])
 
 
 @library.entry_point
@@ -110,11 +136,16 @@ def descend_games(
     """Goes down in every tree to a position with a move that it does not have; what the player on turn sees there."""
     worths = np.empty(MOST_CHOICES, np.int64)
     for k in range(begin, end):
-        s = played[k]
-        leaves[k] = descend(trees[k], roots[k], keys[k], s, CURIOSITY)
-        observe(s, max(int(s.current_player), 0), seen[k, :SIZE])
-        if seen.shape[1] > SIZE:
-            advise(s, worths, seen[k])
+        leaves[k] = descend(trees[k], roots[k], keys[k], played[k], CURIOSITY)
+        look(played[k], worths, seen[k])
+
+
+@kernel
+def look(s: Row, worths: np.ndarray, seen: np.ndarray) -> None:
+    """What the player on turn sees, with advice if there is room for it."""
+    observe(s, max(int(s.current_player), 0), seen[:SIZE])
+    if seen.size > SIZE:
+        advise(s, worths, seen)
 
 
 @library.entry_point
@@ -124,24 +155,42 @@ def grow_trees(
     sizes: np.ndarray,
     leaves: np.ndarray,
     logits: np.ndarray,
-    expected: np.ndarray,
-    values: np.ndarray,
     begin: int,
     end: int,
 ) -> None:
-    """Adds to every leaf the moves that are missing, and tells the tree what each player may hope for."""
+    """Adds to every leaf the moves that are missing."""
     priors = np.empty(MOST_CHOICES)
     for k in range(begin, end):
-        s = played[k]
-        if s.legal == NOTHING:
-            write_rewards(s, WIN, values[k])
-        else:
-            write_priors(s, logits[k], priors)
-            sizes[k] = add_missing(trees[k], sizes[k], leaves[k], s, priors)
-            for player in range(s.num_players):
-                values[k, player] = -expected[k] / (int(s.num_players) - 1)
-            values[k, s.current_player] = expected[k]
-        back_up(trees[k], leaves[k], values[k])
+        if played[k].legal != NOTHING:
+            write_priors(played[k], logits[k], priors)
+            sizes[k] = add_missing(trees[k], sizes[k], leaves[k], played[k], priors)
+
+
+@library.entry_point
+def play_best(played: States, rows: np.ndarray, logits: np.ndarray, seen: np.ndarray, begin: int, end: int) -> None:
+    """Makes the likeliest move in some games, each of which has its logits; what is seen then."""
+    worths = np.empty(MOST_CHOICES, np.int64)
+    for k in range(begin, end):
+        s = played[rows[k]]
+        first = int(FIRST[s.decision])
+        best = NONE
+        for choice in range(int(FIRST[s.decision + 1]) - first):
+            likelier = best == NONE or logits[k, first + choice] > logits[k, first + best]
+            if s.legal & bit(choice) != NOTHING and likelier:
+                best = choice
+        play(s, best)
+        look(s, worths, seen[rows[k]])
+
+
+@library.entry_point
+def back_up_trees(
+    played: States, trees: np.ndarray, leaves: np.ndarray, expected: np.ndarray, begin: int, end: int
+) -> None:
+    """Tells every tree what share of the win each player may hope for; the network knows it of the player on turn."""
+    values, features = np.empty(MAX_PLAYERS), np.empty(len(FEATURES))
+    for k in range(begin, end):
+        judge_with(played[k], expected[k], features, values)
+        back_up(trees[k], leaves[k], values)
 
 
 @kernel
@@ -171,9 +220,12 @@ def choose_actions(trees: np.ndarray, out: np.ndarray, begin: int, end: int) -> 
 def _call_every_entry_point() -> None:
     roots = aligned_zeros(1, STATE)
     roots["num_players"] = MIN_PLAYERS
+    roots["winners"] = 1
     keys, numbers, trees = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((1, 1), NODE)
     seen, logits, expected = np.zeros((1, SIZE), np.int8), np.zeros((1, COUNT), np.float32), np.zeros(1, np.float32)
     plant_trees(roots, trees, numbers, 0, 1)
     descend_games(roots, keys, trees, roots.copy(), numbers, seen, 0, 1)
-    grow_trees(roots, trees, numbers, numbers, logits, expected, np.zeros((1, MAX_PLAYERS), np.float32), 0, 1)
+    grow_trees(roots, trees, numbers, numbers, logits, 0, 1)
+    play_best(roots, numbers, logits, seen, 0, 0)
+    back_up_trees(roots, trees, numbers, expected, 0, 1)
     choose_actions(trees, numbers, 0, 1)

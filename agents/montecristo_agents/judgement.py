@@ -58,6 +58,7 @@ def _read_weights() -> NDArray[np.float64]:
 
 
 _WEIGHTS = _read_weights()
+_SMALLEST_REST = 1e-9  # of the win, that the judge leaves to the others
 SOURCES = (__file__, str(WEIGHTS_FILE), *greedy.SOURCES)
 """The files that `judge` is made from: a library that uses it must name them."""
 library = Library("the judge", *SOURCES)
@@ -134,12 +135,34 @@ def judge(s: Row, features: np.ndarray, values: np.ndarray) -> None:
         values[player] /= total
 
 
+@kernel
+def judge_with(s: Row, expected: float, features: np.ndarray, values: np.ndarray) -> None:
+    """As `judge`, but the player on turn expects this reward: the others share the rest of the win as they would."""
+    judge(s, features, values)
+    if s.legal == NOTHING:
+        return
+    players, own = int(s.num_players), int(s.current_player)
+    hoped = min(max((1 + (players - 1) * expected) / players, 0.0), 1.0)
+    of_rest = (1 - hoped) / max(1 - values[own], _SMALLEST_REST)
+    for player in range(players):
+        values[player] *= of_rest
+    values[own] = hoped
+
+
 @library.entry_point
 def judge_rows(states: States, values: np.ndarray) -> None:
     """The chances of all players of every row."""
     features = np.empty(len(FEATURES))
     for k in range(len(states)):
         judge(states[k], features, values[k])
+
+
+@library.entry_point
+def judge_rows_with(states: States, expected: np.ndarray, values: np.ndarray) -> None:
+    """The same if the players on turn expect these rewards."""
+    features = np.empty(len(FEATURES))
+    for k in range(len(states)):
+        judge_with(states[k], expected[k], features, values[k])
 
 
 @library.entry_point
@@ -153,12 +176,23 @@ def describe_rows(states: States, features: np.ndarray, late: np.ndarray) -> Non
             describe(s, player, points, soon, features[k, player])
 
 
-def chances(games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What share of the win every seat may hope for, 0 for absent ones, (K, 4)."""
+def chances(
+    games: PublicView, rows: NDArray[np.int64], expected: NDArray[np.float32] | None = None
+) -> NDArray[np.float64]:
+    """What share of the win every seat may hope for, 0 for absent ones, (K, 4).
+
+    Args:
+        games: a batch.
+        rows: K of its games.
+        expected: the rewards that the players on turn expect, if somebody knows better than the judge, (K,).
+    """
     library.compile_once(_call_every_entry_point)
     states = games.public_rows(rows)
     values = np.zeros((states.size, MAX_PLAYERS))
-    judge_rows(states, values)
+    if expected is None:
+        judge_rows(states, values)
+    else:
+        judge_rows_with(states, expected, values)
     return values
 
 
@@ -176,4 +210,5 @@ def _call_every_entry_point() -> None:
     states["num_players"], states["target"] = MIN_PLAYERS, 1
     states["winners"] = 1
     judge_rows(states, np.zeros((1, MAX_PLAYERS)))
+    judge_rows_with(states, np.zeros(1, np.float32), np.zeros((1, MAX_PLAYERS)))
     describe_rows(states, np.zeros((1, MAX_PLAYERS, len(FEATURES))), np.zeros(1))
