@@ -106,7 +106,7 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = positions().observe()
     alone, _ = network.evaluate(seen)
     monkeypatch.setattr(policy, "ALL_CORES", 3)
-    monkeypatch.setattr(policy, "ROWS_PER_THREAD", 7)
+    monkeypatch.setattr(policy, "WEIGHTS_PER_THREAD", 7 * network._weights.size)
     np.testing.assert_array_equal(network.evaluate(seen)[0], alone)
 
 

@@ -312,10 +312,36 @@ def test_opponents_that_still_win_are_favoured_and_the_weakest_goes_first() -> N
         pool.count(0, 0.1)
         pool.count(1, 0.9)
     rng = np.random.default_rng(0)
-    drawn = [pool.draw(rng) for _ in range(500)]
+    drawn = []
+    for _ in range(500):
+        drawn.append(pool.draw(rng))
+        pool.guest = None
     assert drawn.count(1) > 10 * drawn.count(0) > 0
     assert pool.add_past_self(PolicyLike("new")) == 0
     assert [member.agent.name for member in pool.members] == ["new", "strong"]
+
+
+def test_games_that_begin_in_the_same_rollout_meet_the_same_past_self() -> None:
+    pool = Pool(1.0, 0.0, size=10)
+    for number in range(10):
+        pool.add_past_self(PolicyLike(str(number)))
+    rng = np.random.default_rng(0)
+    guests = []
+    for _ in range(30):
+        drawn = {pool.draw(rng) for _ in range(20)}
+        assert len(drawn) == 1
+        guests += drawn
+        pool.forget()
+    assert len(set(guests)) > 5
+
+
+def test_alone_means_against_scripted_players() -> None:
+    members = [Opponent(Steady(), past_self=False), Opponent(Steady(), past_self=True)]
+    env = tables(Pool(0.5, 0.5, alone=True, members=members), 300)
+    held = (env.holders != LEARNER).sum(axis=1)
+    places = env.holders.max(axis=1)
+    np.testing.assert_array_equal(held[places == 0], env.games.num_players[places == 0] - 1)
+    assert set(held[(places == 1) & (env.games.num_players == 4)]) == {1, 2, 3}
 
 
 def test_the_rating_grows_by_what_the_results_against_past_selves_say() -> None:

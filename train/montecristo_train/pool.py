@@ -1,13 +1,10 @@
 """The opponents that a learner meets besides himself: his past selves and scripted players."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents.policy import PolicyAgent, draw_noise, evaluate_each
-from montecristo_env import actions
 from montecristo_env.agent import Agent, PublicView
 
 CAUTION = 2.0  # a new opponent counts as having won so many of twice as many games
@@ -42,7 +39,8 @@ class Pool:
         scripted_share: the share of games with a scripted player.
         size: past selves that are kept; the one that wins least goes first.
         memory: after each rollout, results count less by this factor.
-        alone: whether a member holds all seats but one of the learner; else any number of them.
+        alone: whether a scripted player holds all seats but one of the learner; else any number of them.
+        guest: the past self that games meet which begin now, all the same one, so that few networks play at a time.
     """
 
     past_share: float
@@ -51,15 +49,24 @@ class Pool:
     memory: float = 0.99
     alone: bool = False
     members: list[Opponent] = field(default_factory=list)
+    guest: int | None = None
 
     def draw(self, rng: np.random.Generator) -> int | None:
         """The place of an opponent for a new game, or None for a game of the learner with himself."""
         dice = rng.random()
         for past_self, share in ((True, self.past_share), (False, self.scripted_share)):
             if dice < share:
-                return self._draw_one(rng, past_self)
+                if not past_self:
+                    return self._draw_one(rng, past_self)
+                if self.guest is None:
+                    self.guest = self._draw_one(rng, past_self)
+                return self.guest
             dice -= share
         return None
+
+    def holds_the_rest(self, place: int) -> bool:
+        """Whether this member holds all seats but one of the learner."""
+        return self.alone and not self.members[place].past_self
 
     def _draw_one(self, rng: np.random.Generator, past_self: bool) -> int | None:
         places = [place for place, member in enumerate(self.members) if member.past_self == past_self]
@@ -85,15 +92,9 @@ class Pool:
     def act(self, games: PublicView, rows: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
         """What the members in these places do, one for each row."""
         choices = np.empty(rows.size, np.int64)
-        together = np.array([member.past_self and isinstance(member.agent, PolicyAgent) for member in self.members])
-        networks = np.flatnonzero(together[places])
         for place in set(places.tolist()):
-            if not together[place]:
-                his = places == place
-                choices[his] = self.members[place].agent.act(games, rows[his])
-        if networks.size:
-            agents: list[Any] = [self.members[place].agent for place in places[networks].tolist()]
-            choices[networks] = act_together(agents, games, rows[networks])
+            his = places == place
+            choices[his] = self.members[place].agent.act(games, rows[his])
         return choices
 
     @property
@@ -119,19 +120,8 @@ class Pool:
         self.members[place].wins += share
 
     def forget(self) -> None:
-        """Lets old results fade: the learner has changed."""
+        """Lets old results fade, and the guest go: the learner has changed."""
+        self.guest = None
         for member in self.members:
             member.games *= self.memory
             member.wins *= self.memory
-
-
-def act_together(agents: list[PolicyAgent], games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What each of the agents does in his row, as he would alone; at a time few of many networks have a turn."""
-    masks = np.empty((rows.size, actions.COUNT), np.int8)
-    seen = agents[0].network.look(games, rows, masks)
-    noise = np.empty(masks.shape)
-    draw_noise(games.random_keys(rows), noise, 0, rows.size)
-    temperatures = np.array([agent.temperature for agent in agents])
-    scores = evaluate_each([agent.network for agent in agents], seen) + temperatures[:, None] * noise
-    best: NDArray[np.int64] = np.where(masks, scores, -np.inf).argmax(axis=1)
-    return best

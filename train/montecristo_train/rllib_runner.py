@@ -146,6 +146,7 @@ class TableRunner(SingleAgentEnvRunner):
         self.league = league
         if self.env is not None:
             self.env.pool.members = [member for member in self.env.pool.members if not member.past_self]
+            self.env.pool.guest = None
             for network in league:
                 self.env.pool.add_past_self(past_self(network))
 

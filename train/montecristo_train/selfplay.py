@@ -150,7 +150,7 @@ class SelfPlayVecEnv(VecEnv):
             place = self.pool.draw(self.rng)
             if place is not None:
                 players = int(self.games.num_players[game])
-                held = players - 1 if self.pool.alone else self.rng.integers(1, players)
+                held = players - 1 if self.pool.holds_the_rest(place) else self.rng.integers(1, players)
                 seats = self.rng.permutation(players)[:held]
                 self.holders[game, seats] = place
 

@@ -58,7 +58,7 @@ class SelfPlaySettings:
     scripted: tuple[str, ...] = ("greedy",)
     """These, those that still win more often."""
     alone: bool = False
-    """Whether the learner has only one seat in games with others at the table."""
+    """Whether the learner has only one seat in games with scripted players at the table."""
     pool_size: int = 20
     """Past selves that are kept."""
     snapshot_every: int = 50
