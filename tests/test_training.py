@@ -252,14 +252,14 @@ def test_what_is_tried_is_likely_or_chosen_by_chance() -> None:
 
 def test_a_rehearsal_plays_on_as_the_network_and_the_pool_would() -> None:
     """The same again, choice by choice, by the agents themselves."""
-    settings = dataclasses.replace(TINY, tables=12, players=(1.0, 0.0, 0.0), scripted_share=0.5)
+    settings = dataclasses.replace(TINY, tables=12, players=(1.0, 1.0, 1.0), scripted_share=0.5)
     env = make_env(settings)
     network = export(ppo.make_model(settings, env), {})
     for _ in range(30):
         env.step(env.games.sample_actions())
     tried, before, everywhere = env.action_masks(), env.games.copy(), np.arange(12)
     shares = rehearsals.try_on(Frozen(network), env, tried)
-    assert (env.holders[:, :2] != LEARNER).any() and not shares[~tried].any()
+    assert (env.holders != LEARNER).any() and not shares[~tried].any()
     view, player = PublicView(before), PolicyAgent(network)
     imagined = view.resample_hidden(view.random_keys(everywhere), everywhere)
     here = np.zeros(1, np.int64)
@@ -267,13 +267,14 @@ def test_a_rehearsal_plays_on_as_the_network_and_the_pool_would() -> None:
         one, seat = imagined[np.array([game])], int(before.current_player[game])
         one.step(np.array([code]))
         last_round = int(one.states["round_number"][0]) + rehearsals.ROUNDS
-        while not one.over[0] and one.states["round_number"][0] < last_round:
+        while not one.over[0] and (one.states["round_number"][0] < last_round or one.current_player[0] != seat):
             holder = env.holders[game, one.current_player]
             public = PublicView(one)
             one.step(player.act(public, here) if holder == LEARNER else env.pool.act(public, here, holder))
         _, (value,) = network.evaluate(network.look(one))
-        hoped = (1 + value) / 2 if one.current_player[0] == seat else (1 - value) / 2
-        expected = one.winners[0, seat] / one.winners[0].sum() if one.over[0] else np.clip(hoped, 0, 1)
+        players = int(one.num_players[0])
+        hoped = np.clip((1 + (players - 1) * value) / players, 0, 1)
+        expected = one.winners[0, seat] / one.winners[0].sum() if one.over[0] else hoped
         assert shares[game, code] == pytest.approx(expected, abs=1e-4)
 
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from torch.nn import functional
 
-from montecristo_agents.judgement import chances
 from montecristo_env import actions
 from montecristo_env.agent import PublicView
 from montecristo_train.lessons import NO_CHOICE, Kind, Lesson
@@ -57,20 +56,24 @@ def choose_tries(logits: NDArray[np.float32], masks: NDArray[np.bool_], rng: np.
 def try_on(player: Frozen, env: SelfPlayVecEnv, tried: NDArray[np.bool_]) -> NDArray[np.float32]:
     """What share of the win the actions to be tried bring the players on turn, 0 for others, (N, actions.COUNT).
 
-    All of a position are tried in the same imagined game. Seats of the pool are played on by the pool.
+    All of a position are tried in the same imagined game. It goes on until enough rounds have begun and it is the same
+    player's turn again, for the network knows what the player on turn may hope for. The pool plays its own seats.
     """
     rows, codes = np.nonzero(tried)
     view, everywhere = PublicView(env.games), np.arange(len(env.games))
     imagined = view.resample_hidden(view.random_keys(everywhere), everywhere)[rows]
-    seen_by_all, holders, tries = PublicView(imagined), env.holders[rows], np.arange(rows.size)
+    seen_by_all, holders, seats = PublicView(imagined), env.holders[rows], env.deciders[rows]
     imagined.step(codes)
     rounds: NDArray[Any] = imagined.states["round_number"]
-    last_rounds, waiting = rounds + ROUNDS, tries
+    last_rounds, waiting = rounds + ROUNDS, np.arange(rows.size)
     while True:
-        waiting = waiting[~imagined.over[waiting] & (rounds[waiting] < last_rounds[waiting])]
+        on_turn = imagined.current_player[waiting]
+        too_early = (rounds[waiting] < last_rounds[waiting]) | (on_turn != seats[waiting])
+        going_on = too_early & ~imagined.over[waiting]
+        waiting, on_turn = waiting[going_on], on_turn[going_on]
         if waiting.size == 0:
             break
-        held_by = holders[waiting, imagined.current_player[waiting]]
+        held_by = holders[waiting, on_turn]
         own, others = waiting[held_by == LEARNER], waiting[held_by != LEARNER]
         if own.size:
             masks = np.empty((own.size, actions.COUNT), np.int8)
@@ -79,8 +82,11 @@ def try_on(player: Frozen, env: SelfPlayVecEnv, tried: NDArray[np.bool_]) -> NDA
         if others.size:
             imagined.step(env.pool.act(seen_by_all, others, held_by[held_by != LEARNER]), others)
     _, expected = player.evaluate(player.network.look(imagined))
+    players, wins = imagined.num_players, imagined.winners
+    hoped = np.clip((1 + (players - 1) * expected) / players, 0, 1)
+    won = np.take_along_axis(wins, seats[:, None], axis=1)[:, 0] / np.maximum(wins.sum(axis=1), 1)
     shares = np.zeros(tried.shape, np.float32)
-    shares[rows, codes] = chances(seen_by_all, tries, expected)[tries, env.deciders[rows]]
+    shares[rows, codes] = np.where(imagined.over, won, hoped)
     return shares
 
 
