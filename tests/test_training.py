@@ -27,9 +27,9 @@ from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions, make_agent, observation
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
-from montecristo_train import demo, lessons, ppo, rehearsals
+from montecristo_train import demo, lessons, ppo
 from montecristo_train.checkpoint import past_self
-from montecristo_train.network import Frozen, export
+from montecristo_train.network import export
 from montecristo_train.pool import Opponent, Pool
 from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv, make_env
 from montecristo_train.settings import SMOKE, Settings
@@ -182,7 +182,7 @@ def test_lessons_teach_what_is_worth_most_though_every_single_try_is_noisy(monke
 
     monkeypatch.setattr(lessons, "try_out", try_out)
     told: list[int] = []
-    lessons.give_lessons(model, env, lessons.LESSONS, settings.steps, lambda: told.append(model.num_timesteps))
+    lessons.give_lessons(model, env, settings.steps, lambda: told.append(model.num_timesteps))
     assert told == [64 * 32 * number for number in range(1, 41)]
     games = GameBatch(30, np.resize([2, 3, 4], 30), seed=1)
     games.play_random(40)
@@ -210,96 +210,6 @@ def test_what_a_lesson_costs_is_worked_out_by_hand() -> None:
     entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
     value = (3 * expected - 1) / 2  # as the reward of a game with three players
     assert loss.item() == pytest.approx(0.5 * value**2 - gain / lessons.WORTH - entropy, rel=1e-4)
-
-
-# --- rehearsals
-
-
-def test_rehearsals_teach_what_is_worth_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = dataclasses.replace(
-        TINY, steps=30 * 64 * 32, tables=64, rollout=32, batch=256, hidden=(64,), learning_rate=5e-3
-    )
-    env, teacher = make_env(settings), Steadfast()
-    model = ppo.make_model(settings, env)
-    model._total_timesteps = settings.steps
-    model.set_logger(Logger(None, []))
-    rng = np.random.default_rng(0)
-
-    def try_on(_: Any, env: SelfPlayVecEnv, tried: np.ndarray) -> np.ndarray:
-        best = np.arange(actions.COUNT) == teacher.act(PublicView(env.games), np.arange(env.num_envs))[:, None]
-        return np.where(tried, 0.5 + 0.1 * best + rng.normal(scale=0.1, size=best.shape), 0).astype(np.float32)
-
-    monkeypatch.setattr(rehearsals, "try_on", try_on)
-    lessons.give_lessons(model, env, rehearsals.REHEARSALS, settings.steps, lambda: None)
-    games = GameBatch(30, np.resize([2, 3, 4], 30), seed=1)
-    games.play_random(40)
-    view, rows = PublicView(games), np.arange(30)
-    assert (PolicyAgent(export(model, {})).act(view, rows) == teacher.act(view, rows)).mean() > 0.9
-
-
-def test_what_is_tried_is_likely_or_chosen_by_chance() -> None:
-    logits = np.full((1000, actions.COUNT), lessons.NO_CHOICE, np.float32)
-    masks = np.zeros(logits.shape, np.bool_)
-    masks[:, :4] = True
-    logits[:, :4] = np.log([0.6, 0.38, 0.019, 0.001])
-    logits[500:, :4] = np.log([0.97, 0.01, 0.01, 0.01])
-    tried = rehearsals.choose_tries(logits, masks, np.random.default_rng(0))
-    assert tried[:500, :2].all() and not (tried & ~masks).any()
-    by_chance = tried[:500, 2:].any(axis=1).mean()
-    assert 0.2 * rehearsals.CURIOUS < by_chance < 0.9 * rehearsals.CURIOUS  # half of the choices by chance are likely
-    assert set(tried[500:].sum(axis=1)) == {0, 2}
-
-
-def test_a_rehearsal_plays_on_as_the_network_and_the_pool_would() -> None:
-    """The same again, choice by choice, by the agents themselves."""
-    settings = dataclasses.replace(TINY, tables=12, players=(1.0, 1.0, 1.0), scripted_share=0.5)
-    env = make_env(settings)
-    network = export(ppo.make_model(settings, env), {})
-    for _ in range(30):
-        env.step(env.games.sample_actions())
-    tried, before, everywhere = env.action_masks(), env.games.copy(), np.arange(12)
-    shares = rehearsals.try_on(Frozen(network), env, tried)
-    assert (env.holders != LEARNER).any() and not shares[~tried].any()
-    view, player = PublicView(before), PolicyAgent(network)
-    imagined = view.resample_hidden(view.random_keys(everywhere), everywhere)
-    here = np.zeros(1, np.int64)
-    for game, code in zip(*np.nonzero(tried), strict=True):
-        one, seat = imagined[np.array([game])], int(before.current_player[game])
-        one.step(np.array([code]))
-        last_round = int(one.states["round_number"][0]) + rehearsals.ROUNDS
-        while not one.over[0] and (one.states["round_number"][0] < last_round or one.current_player[0] != seat):
-            holder = env.holders[game, one.current_player]
-            public = PublicView(one)
-            one.step(player.act(public, here) if holder == LEARNER else env.pool.act(public, here, holder))
-        _, (value,) = network.evaluate(network.look(one))
-        players = int(one.num_players[0])
-        hoped = np.clip((1 + (players - 1) * value) / players, 0, 1)
-        expected = one.winners[0, seat] / one.winners[0].sum() if one.over[0] else hoped
-        assert shares[game, code] == pytest.approx(expected, abs=1e-4)
-
-
-def test_what_a_rehearsal_costs_is_worked_out_by_hand() -> None:
-    env = make_env(TINY)
-    model = ppo.make_model(TINY, env)
-    with torch.no_grad():
-        for layer in (model.policy.action_net, model.policy.value_net):
-            layer.weight.zero_()
-            layer.bias.zero_()
-        model.policy.action_net.bias[0] = np.log(3)
-    seen, masks = torch.as_tensor(env.reset()[:2]), torch.zeros(2, actions.COUNT, dtype=torch.bool)
-    masks[:, :3] = True
-    tried, shares = torch.zeros_like(masks), torch.zeros(masks.shape)
-    tried[0, :2] = True
-    shares[0, :2] = torch.tensor([0.5, 0.3])
-    logits = torch.where(masks, 0.0, lessons.NO_CHOICE)  # once all three were as likely; now it is 3 to 1 to 1
-    loss = rehearsals.loss_of(model, seen, masks, tried, shares, logits, torch.full((2,), 0.2), torch.full((2,), 3.0))
-    expected = 0.75 * 0.5 + 0.25 * 0.3
-    gain = (expected - 0.4) * 3 / 2
-    entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
-    changed = np.mean([np.log(1 / 3 / share) for share in (0.6, 0.2, 0.2)])
-    error = (((3 * expected - 1) / 2) ** 2 + 0.2**2) / 2
-    worth = (gain + rehearsals.WORTH * entropy) / 2 - rehearsals.WORTH * rehearsals.CAUTION * changed
-    assert loss.item() == pytest.approx(error - worth / rehearsals.STAKE, rel=1e-4)
 
 
 # --- the pool
@@ -446,10 +356,10 @@ def test_a_run_leaves_an_agent_metrics_and_a_curve(tmp_path: Path) -> None:
     assert list((tmp_path / "tensorboard").iterdir())
 
 
-@pytest.mark.parametrize("taught", [{}, {"lessons": 6 * 8 * 16}, {"rehearsals": 9 * 8 * 16}])
-def test_a_killed_run_goes_on_to_the_same_result(tmp_path: Path, taught: dict[str, int]) -> None:
+@pytest.mark.parametrize("taught", [0, 6])
+def test_a_killed_run_goes_on_to_the_same_result(tmp_path: Path, taught: int) -> None:
     """A real kill -9, at whatever moment it hits, after the first checkpoint; with lessons most likely during these."""
-    settings = dataclasses.replace(TINY, steps=10 * 8 * 16, **taught)
+    settings = dataclasses.replace(TINY, steps=10 * 8 * 16, lessons=taught * 8 * 16)
     run(tmp_path / "whole", settings)
     program = (
         "import sys, json; from pathlib import Path; from montecristo_train import ppo\n"

@@ -141,7 +141,7 @@ class Network:
             out,
             size=len(seen),
             threads=ALL_CORES,
-            least=WEIGHTS_PER_THREAD // self._weights.size,
+            least=max(1, WEIGHTS_PER_THREAD // self._weights.size),
         )
         return out[:, : actions.COUNT].copy(), out[:, actions.COUNT].copy()
 

@@ -7,7 +7,7 @@ it is the greedy player who plays on, and a judge who says how it will end. Lear
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,37 +23,25 @@ WORTH = 0.02  # a choice that brings this much more of a win, with two players, 
 HASTE = 2.0  # how much more decidedly than it should in the end the network plays meanwhile
 NO_CHOICE = -1e8
 
-Lesson = tuple[torch.Tensor, ...]
+Lesson = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-class Kind(NamedTuple):
-    """A kind of lesson."""
-
-    play: Callable[[MaskablePPO, SelfPlayVecEnv], Lesson]
-    """Plays a rollout; one line for every decision."""
-    loss: Callable[..., torch.Tensor]
-    """Of a model, for some lines."""
-
-
-def give_lessons(
-    model: MaskablePPO, env: SelfPlayVecEnv, kind: Kind, steps: int, after_each: Callable[[], None]
-) -> None:
+def give_lessons(model: MaskablePPO, env: SelfPlayVecEnv, steps: int, after_each: Callable[[], None]) -> None:
     """Lets the network play, and learn from every decision, until so many steps have been made.
 
     Args:
         model: whose network learns; its steps are counted, and its rates are those of the schedule.
         env: where it plays.
-        kind: of lessons.
         steps: of the model.
         after_each: is called after each rollout that was learnt from.
     """
     total = model._total_timesteps
     while model.num_timesteps < steps:
-        lesson = kind.play(model, env)
+        lesson = play_lesson(model, env)
         model.num_timesteps += len(lesson[0])
         model._update_current_progress_remaining(model.num_timesteps, total)
         model._update_learning_rate(model.policy.optimizer)
-        learn(model, lesson, kind.loss, env.rng)
+        learn(model, lesson, env.rng)
         after_each()
 
 
@@ -71,15 +59,17 @@ def play_lesson(model: MaskablePPO, env: SelfPlayVecEnv) -> Lesson:
             logits = model.policy.action_net(features).numpy()
         noise = env.rng.gumbel(size=logits.shape)
         seen, *_ = env.step(np.where(masks, HASTE * logits + noise, -np.inf).argmax(axis=1))
-    return tuple(torch.from_numpy(np.concatenate(part)) for part in zip(*lessons, strict=True))
+    seen_all, masks_all, shares, seats = (torch.from_numpy(np.concatenate(part)) for part in zip(*lessons, strict=True))
+    return seen_all, masks_all, shares, seats
 
 
-def learn(model: MaskablePPO, lesson: Lesson, loss_of: Callable[..., torch.Tensor], rng: np.random.Generator) -> None:
+def learn(model: MaskablePPO, lesson: Lesson, rng: np.random.Generator) -> None:
     """Goes through a lesson once."""
     order = torch.from_numpy(rng.permutation(len(lesson[0])))
     size = model.batch_size or len(order)
     for begin in range(0, len(order), size):
-        loss = loss_of(model, *(part[order[begin : begin + size]] for part in lesson))
+        seen, masks, shares, players = (part[order[begin : begin + size]] for part in lesson)
+        loss = loss_of(model, seen, masks, shares, players)
         model.policy.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.policy.parameters(), model.max_grad_norm)
@@ -103,6 +93,3 @@ def loss_of(
     rewards = (players * expected.detach() - 1) / (players - 1)
     error = functional.mse_loss(model.policy.value_net(features)[:, 0], rewards)
     return error * model.vf_coef - (gain / WORTH + entropy).mean()
-
-
-LESSONS = Kind(play_lesson, loss_of)

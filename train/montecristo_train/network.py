@@ -137,25 +137,3 @@ def export(model: MaskablePPO, training: dict[str, Any]) -> Network:
     advised = _is_advised(model)
     tensors[FIRST] = tensors[FIRST] * magnifier(advised)
     return Network(_hidden(model), tensors, advised=advised, training=training)
-
-
-class Frozen:
-    """A network that learns no more, in torch: for large batches it is faster than `Network.evaluate`."""
-
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        names = [*(f"trunk.{place}" for place in range(len(network.hidden))), "policy", "value"]
-        layers = [
-            [torch.from_numpy(network.tensors[f"{name}.{kind}"]) for kind in ("weight", "bias")] for name in names
-        ]
-        layers[0][0] = layers[0][0] * torch.from_numpy(network.scale)
-        *self._trunk, self._policy, self._value = layers
-
-    def evaluate(self, observations: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What `Network.evaluate` gives, but for rounding."""
-        with torch.no_grad():
-            features = torch.from_numpy(observations).float()
-            for weight, bias in self._trunk:
-                features = torch.relu_(torch.addmm(bias, features, weight.T))
-            logits, values = (torch.addmm(bias, features, weight.T) for weight, bias in (self._policy, self._value))
-            return logits.numpy(), values[:, 0].numpy()

@@ -35,9 +35,8 @@ from montecristo_env.files import write_whole
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
-from montecristo_train.lessons import LESSONS, give_lessons
+from montecristo_train.lessons import give_lessons
 from montecristo_train.network import export, load, make_policy
-from montecristo_train.rehearsals import REHEARSALS
 from montecristo_train.selfplay import SelfPlayVecEnv, make_env
 from montecristo_train.settings import PRESETS, SelfPlaySettings, Settings
 
@@ -256,13 +255,8 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
         forget_metrics_after(folder / METRICS, model.num_timesteps)
         model._total_timesteps = settings.steps
         coach.begin()
-        give_lessons(model, env, LESSONS, settings.lessons, coach.after_lesson)
-        steps = settings.steps - settings.rehearsals - model.num_timesteps
-        model.learn(max(0, steps), coach, log_interval=NEVER, reset_num_timesteps=False)
-        if settings.rehearsals:
-            coach._on_rollout_start()  # what comes after the last update is still to be done
-            model._total_timesteps = settings.steps
-            give_lessons(model, env, REHEARSALS, settings.steps, coach.after_lesson)
+        give_lessons(model, env, settings.lessons, coach.after_lesson)
+        model.learn(max(0, settings.steps - model.num_timesteps), coach, log_interval=NEVER, reset_num_timesteps=False)
         coach.evaluate()
         coach._log(0.0)
         coach.save()

@@ -92,8 +92,6 @@ class Settings(SelfPlaySettings):
     """Whether the network treats all kinds of treasure alike, and all dungeons (see `symmetry`)."""
     lessons: int = 0
     """The first so many of the steps teach what every choice is worth, tried out, before learning from wins begins."""
-    rehearsals: int = 0
-    """The last so many teach what likely choices are worth, tried out by the network's own play."""
 
     threads: int = 2
     """For torch."""
