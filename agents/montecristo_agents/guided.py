@@ -25,7 +25,7 @@ from montecristo_env.core.rules import play
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.threads import ALL_CORES, share
 
-CURIOSITY = 0.2  # how much the search trusts the network's idea of a move that was tried seldom; 1.5 won less
+CURIOSITY = 0.2  # how much the search trusts the network's idea of a move that was tried seldom; no other was tried
 SHIPPED = "ppo"  # instead of a path
 GAMES_AT_ONCE = 128  # so that their trees do not fill the memory
 GAMES_PER_THREAD = 32  # games that are worth a thread when each goes down its tree once
