@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from montecristo_agents import advice
 from montecristo_agents.greedy import LANE_WORTH, WAITING
 from montecristo_agents.guided import GuidedAgent
+from montecristo_agents.judgement import chances
 from montecristo_agents.policy import InvalidModel, Network, PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, PublicView, actions, make_agent, observation
 from montecristo_env.core.constants import Decision
 
 CHOICE = slice(observation.SIZE, observation.SIZE + actions.COUNT)
 OUTLOOKS = slice(CHOICE.stop, CHOICE.stop + 8)
-LIKINGS = slice(OUTLOOKS.stop, advice.SIZE)
+LIKINGS = slice(OUTLOOKS.stop, OUTLOOKS.stop + actions.COUNT)
+JUDGED = slice(LIKINGS.stop, advice.SIZE)
+CHEST = Decision.PUT_TOKEN, Decision.TAKE, Decision.PAY
 
 
 def obedient() -> Network:
@@ -93,8 +96,47 @@ def test_outlooks_are_those_of_the_players_on_and_after_turn_and_sum_to_nothing(
         assert np.ptp(of_these[:, 0, 0]) > 5
 
 
+def test_the_judge_is_asked_about_chests_and_scoring_rounds_alone() -> None:
+    games = middle_games(20_000)
+    judged, legal = advice.observe_with_advice(games)[:, JUDGED], games.action_mask()[:, list(advice.JUDGED)] == 1
+    assert ((judged > 0) <= legal).all()
+    for decision in Decision:
+        here = games.states["decision"] == decision
+        if decision in CHEST:
+            assert (judged[here].max(axis=1) == advice.BEST_LIKED).all(), decision
+            assert len(np.unique(judged[here][legal[here]])) > 3, decision
+        else:
+            assert (judged[here] == 0).all(), decision
+
+
+def test_he_says_what_it_leads_to_if_greedy_finishes_the_chest_and_the_scoring_round() -> None:
+    """As the games' own rules have it, where the marble that was used is not moved before he is asked."""
+    games = middle_games(3000)
+    games = games[np.isin(games.states["decision"], CHEST)]
+    judged = advice.observe_with_advice(games)[:, JUDGED]
+    rows, codes = np.nonzero(games.action_mask()[:, list(advice.JUDGED)])
+    seats = games.current_player[rows]
+    active = games.states["active_player"][rows]
+    tried = games.resample_hidden(np.random.default_rng(0))[rows]
+    tried.step(codes + advice.JUDGED.start)
+    view, greedy = PublicView(tried), make_agent("greedy")
+    while (going_on := np.flatnonzero(np.isin(tried.states["decision"], CHEST) & ~tried.over)).size:
+        tried.step(greedy.act(view, going_on), going_on)
+    shares = chances(view, np.arange(len(tried)))[np.arange(len(tried)), seats]
+    waits = (tried.states["decision"] == Decision.RETURN_MARBLE) & (tried.current_player == active)
+    compared = 0
+    for game in range(len(games)):
+        of_game = rows == game
+        if (waits | tried.over)[of_game].all():  # else a forced move has been made
+            behind = shares[of_game].max() - shares[of_game]
+            expected = np.floor(advice.BEST_LIKED * advice.WORTH / (advice.WORTH + behind) + 1e-9)
+            np.testing.assert_array_equal(judged[game, codes[of_game]], expected)
+            compared += 1
+    assert compared > 200
+
+
 def test_hidden_things_change_nothing() -> None:
-    games = middle_games()
+    games = middle_games(3000)
     other = games.resample_hidden(np.random.default_rng(0))
     assert (advice.observe_with_advice(games) == advice.observe_with_advice(other)).all()
 

@@ -117,7 +117,7 @@ def test_the_network_plays_on_until_as_many_rounds_have_begun_as_there_shall(pat
     games = middle_games(30)
     played, masks = games.states.copy(), np.empty((30, actions.COUNT), np.int8)
     seen = agent.network.look(games, masks=masks)
-    agent._play_on(played, seen, agent.network.evaluate(seen)[0])
+    agent._play_on(played, played.copy(), seen, agent.network.evaluate(seen)[0])
     last_rounds = games.states["round_number"] + 2
     while (going_on := ~games.over & (games.states["round_number"] < last_rounds)).any():
         rows = np.flatnonzero(going_on)

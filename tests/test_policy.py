@@ -271,6 +271,14 @@ def test_the_layout_hash_knows_fields_and_actions(monkeypatch: pytest.MonkeyPatc
     assert layout_hash() == before
 
 
+def test_the_layout_hash_of_advised_networks_knows_the_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, advised = layout_hash(), layout_hash(advised=True)
+    assert plain != advised
+    monkeypatch.setattr("montecristo_agents.advice.LAYOUT", "another")
+    assert layout_hash() == plain
+    assert layout_hash(advised=True) != advised
+
+
 def test_another_format_is_refused(path: Path) -> None:
     rewrite(path, format="2")
     with pytest.raises(InvalidModel, match="has format 2, but this version of montecristo-env reads format 1"):

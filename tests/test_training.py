@@ -26,7 +26,7 @@ from stable_baselines3.common.logger import Logger
 from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions, make_agent, observation
 from montecristo_env.agent import PublicView
-from montecristo_env.core.constants import MAX_PLAYERS
+from montecristo_env.core.constants import MAX_PLAYERS, Decision
 from montecristo_train import demo, lessons, ppo
 from montecristo_train.checkpoint import past_self
 from montecristo_train.network import export
@@ -182,7 +182,7 @@ def test_lessons_teach_what_is_worth_most_though_every_single_try_is_noisy(monke
 
     monkeypatch.setattr(lessons, "try_out", try_out)
     told: list[int] = []
-    lessons.give_lessons(model, env, settings.steps, lambda: told.append(model.num_timesteps))
+    lessons.give_lessons(model, env, settings.steps, lambda: told.append(model.num_timesteps), lessons.Subject())
     assert told == [64 * 32 * number for number in range(1, 41)]
     games = GameBatch(30, np.resize([2, 3, 4], 30), seed=1)
     games.play_random(40)
@@ -210,6 +210,70 @@ def test_what_a_lesson_costs_is_worked_out_by_hand() -> None:
     entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
     value = (3 * expected - 1) / 2  # as the reward of a game with three players
     assert loss.item() == pytest.approx(0.5 * value**2 - gain / lessons.WORTH - entropy, rel=1e-4)
+
+
+def test_lessons_on_some_kinds_of_decision_leave_the_others_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = dataclasses.replace(
+        TINY, steps=40 * 64 * 32, tables=64, rollout=32, batch=256, hidden=(64,), learning_rate=5e-3
+    )
+    env, teacher = make_env(settings), Steadfast()
+    model = ppo.make_model(settings, env)
+    model._total_timesteps = settings.steps
+    model.set_logger(Logger(None, []))
+    with torch.no_grad():
+        model.policy.action_net.weight.mul_(100)  # so that it has something to hold on to
+        model.policy.value_net.bias.fill_(0.5)
+    export(model, {}).save(tmp_path / "start.safetensors")
+    asked: set[int] = set()
+
+    def try_out(games: PublicView, rows: np.ndarray, *_: int) -> np.ndarray:
+        asked.update(games["decision"][rows].tolist())
+        best = np.arange(actions.COUNT) == teacher.act(games, rows)[:, None]
+        return np.where(games.action_mask(rows=rows), 0.5 + 0.1 * best, 0).astype(np.float32)
+
+    monkeypatch.setattr(lessons, "try_out", try_out)
+    about = lessons.subject(1, ("put_token", "deal"), str(tmp_path / "start.safetensors"))
+    lessons.give_lessons(model, env, settings.steps, lambda: None, about)
+    assert asked == {Decision.PUT_TOKEN, Decision.DEAL}
+
+    games = GameBatch(1000, np.resize([2, 3, 4], 1000), seed=1)
+    games.play_random(40)
+    view, rows = PublicView(games), np.arange(1000)
+    before, after = PolicyAgent(tmp_path / "start.safetensors"), PolicyAgent(export(model, {}))
+    was, became = before.evaluate(view, rows), after.evaluate(view, rows)
+    moved = np.abs(was.probabilities - became.probabilities).sum(axis=1) / 2  # from some choices to others
+    taught = np.isin(games.states["decision"], list(asked))
+    assert (after.act(view, rows) == teacher.act(view, rows))[taught].mean() > 0.9
+    assert moved[taught].mean() > 0.5
+    assert moved[~taught].mean() < 0.1
+    assert np.abs(was.values - became.values).mean() < 0.1
+
+
+def test_a_subject_that_cannot_be_taught_is_refused(tmp_path: Path) -> None:
+    assert lessons.subject(2, (), "") == lessons.Subject(rounds=2)
+    with pytest.raises(InvalidArgument, match="at least one round that greedy plays on, not 0"):
+        lessons.subject(0, (), "")
+    with pytest.raises(InvalidArgument, match="no kind of decision is called putting: these are deal, discard, place"):
+        lessons.subject(1, ("deal", "putting"), "start.safetensors")
+    with pytest.raises(InvalidArgument, match="need a network to --start from"):
+        lessons.subject(1, ("deal",), "")
+
+
+def test_half_precision_learns_nearly_the_same(tmp_path: Path) -> None:
+    games = GameBatch(200, 2, seed=1)
+    games.play_random(40)
+    seen = torch.as_tensor(games.observe())
+    logits = []
+    for bfloat16 in (False, True):
+        settings = dataclasses.replace(TINY, bfloat16=bfloat16, hidden=(64, 64))
+        model = ppo.make_model(settings, make_env(settings))
+        features = model.policy.extract_features(seen)
+        assert features.dtype == torch.float32
+        logits.append(model.policy.action_net(features).detach())
+    assert not torch.equal(*logits)
+    assert torch.allclose(*logits, rtol=0.05, atol=0.05 * logits[0].abs().max().item())
 
 
 # --- the pool

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents import advice, judgement, tree
-from montecristo_agents.advice import advise
+from montecristo_agents.advice import Room, advise, room_for_advice
 from montecristo_agents.greedy import MOST_CHOICES
 from montecristo_agents.judgement import FEATURES, judge_with
 from montecristo_agents.mcts import MOST_ROUNDS, MOST_SIMULATIONS, ROUNDS, whole_number
@@ -74,7 +74,7 @@ class GuidedAgent:
     def _search(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         keys = games.random_keys(rows)
         roots = games.resample_hidden(keys, rows).states
-        played = aligned_empty(roots.size, STATE)
+        played, tried = aligned_empty(roots.size, STATE), aligned_empty(roots.size, STATE)
         trees = np.empty((roots.size, 1 + self.simulations * MOST_CHOICES), NODE)
         sizes, leaves = np.zeros(roots.size, np.int64), np.zeros(roots.size, np.int64)
         seen = np.empty((roots.size, self.network.inputs), np.int8)
@@ -84,18 +84,18 @@ class GuidedAgent:
 
         run(plant_trees, roots, trees, sizes)
         for _ in range(self.simulations):
-            run(descend_games, roots, keys, trees, played, leaves, seen)
+            run(descend_games, roots, keys, trees, played, tried, leaves, seen)
             logits, expected = self.network.evaluate(seen)
             run(grow_trees, played, trees, sizes, leaves, logits)
             if self.rounds:
-                self._play_on(played, seen, logits)
+                self._play_on(played, tried, seen, logits)
                 _, expected = self.network.evaluate(seen)
             run(back_up_trees, played, trees, leaves, expected)
         actions = np.empty(roots.size, np.int64)
         run(choose_actions, trees, actions)
         return actions
 
-    def _play_on(self, played: States, seen: NDArray[np.int8], logits: NDArray[np.float32]) -> None:
+    def _play_on(self, played: States, tried: States, seen: NDArray[np.int8], logits: NDArray[np.float32]) -> None:
         """Lets the network play these games for all seats until as many rounds as there shall be have begun."""
         last_rounds = played["round_number"] + self.rounds
         going_on = np.arange(played.size)
@@ -106,7 +106,7 @@ class GuidedAgent:
                 return
             share(
                 play_best,
-                *(played, going_on, logits, seen),
+                *(played, going_on, logits, tried, seen),
                 size=going_on.size,
                 threads=ALL_CORES,
                 least=GAMES_PER_THREAD,
@@ -128,24 +128,25 @@ def descend_games(
     keys: np.ndarray,
     trees: np.ndarray,
     played: States,
+    tried: States,
     leaves: np.ndarray,
     seen: np.ndarray,
     begin: int,
     end: int,
 ) -> None:
     """Goes down in every tree to a position with a move that it does not have; what the player on turn sees there."""
-    worths = np.empty(MOST_CHOICES, np.int64)
+    room = room_for_advice()
     for k in range(begin, end):
         leaves[k] = descend(trees[k], roots[k], keys[k], played[k], CURIOSITY)
-        look(played[k], worths, seen[k])
+        look(played[k], room, tried[begin], seen[k])
 
 
 @kernel
-def look(s: Row, worths: np.ndarray, seen: np.ndarray) -> None:
+def look(s: Row, room: Room, tried: Row, seen: np.ndarray) -> None:
     """What the player on turn sees, with advice if there is room for it."""
     observe(s, max(int(s.current_player), 0), seen[:SIZE])
     if seen.size > SIZE:
-        advise(s, worths, seen)
+        advise(s, room, tried, seen)
 
 
 @library.entry_point
@@ -167,9 +168,11 @@ def grow_trees(
 
 
 @library.entry_point
-def play_best(played: States, rows: np.ndarray, logits: np.ndarray, seen: np.ndarray, begin: int, end: int) -> None:
+def play_best(
+    played: States, rows: np.ndarray, logits: np.ndarray, tried: States, seen: np.ndarray, begin: int, end: int
+) -> None:
     """Makes the likeliest move in some games, each of which has its logits; what is seen then."""
-    worths = np.empty(MOST_CHOICES, np.int64)
+    room = room_for_advice()
     for k in range(begin, end):
         s = played[rows[k]]
         first = int(FIRST[s.decision])
@@ -179,7 +182,7 @@ def play_best(played: States, rows: np.ndarray, logits: np.ndarray, seen: np.nda
             if s.legal & bit(choice) != NOTHING and likelier:
                 best = choice
         play(s, best)
-        look(s, worths, seen[rows[k]])
+        look(s, room, tried[begin], seen[rows[k]])
 
 
 @library.entry_point
@@ -224,8 +227,8 @@ def _call_every_entry_point() -> None:
     keys, numbers, trees = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((1, 1), NODE)
     seen, logits, expected = np.zeros((1, SIZE), np.int8), np.zeros((1, COUNT), np.float32), np.zeros(1, np.float32)
     plant_trees(roots, trees, numbers, 0, 1)
-    descend_games(roots, keys, trees, roots.copy(), numbers, seen, 0, 1)
+    descend_games(roots, keys, trees, roots.copy(), roots.copy(), numbers, seen, 0, 1)
     grow_trees(roots, trees, numbers, numbers, logits, 0, 1)
-    play_best(roots, numbers, logits, seen, 0, 0)
+    play_best(roots, numbers, logits, roots.copy(), seen, 0, 0)
     back_up_trees(roots, trees, numbers, expected, 0, 1)
     choose_actions(trees, numbers, 0, 1)

@@ -45,8 +45,8 @@ class InvalidModel(MonteCristoError):
     """A model file or a network that cannot play this game: missing, damaged, or made for something else."""
 
 
-def layout_hash() -> str:
-    """A hash of what the numbers of an observation and the codes of actions stand for, in this version of the game."""
+def layout_hash(advised: bool = False) -> str:
+    """A hash of what the numbers that a network looks at and the codes of actions stand for, in this version."""
     digest = hashlib.sha256()
     for name, part in observation.FIELDS.items():
         digest.update(f"{name} {part.slice.start} {part.slice.stop} {part.shape} {part.highest}\n".encode())
@@ -54,6 +54,8 @@ def layout_hash() -> str:
         digest.update(f"{name} {codes.start} {codes.stop}\n".encode())
     for code in range(actions.COUNT):
         digest.update(f"{actions.decode(code)}\n".encode())
+    if advised:
+        digest.update(f"advice {advice.LAYOUT}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -157,7 +159,7 @@ class Network:
         _check_tensors(tensors, _shapes(self.hidden, self.inputs))
         header = {
             "format": FORMAT,
-            "layout": layout_hash(),
+            "layout": layout_hash(self.advised),
             "hidden": json.dumps(self.hidden),
             "activation": self.activation,
             "residual": json.dumps(self.residual),
@@ -344,10 +346,11 @@ def _check_header(header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]
         raise InvalidModel(f"is no model for this game: its header lacks {', '.join(missing)}")
     if header["checksum"] != checksum(header, tensors):
         raise InvalidModel("is damaged, its checksum is not that of its content: get it anew, or train it again")
-    if header["layout"] != layout_hash():
+    expected = layout_hash(_from_json(header, "advised", bool))
+    if header["layout"] != expected:
         raise InvalidModel(
             f"was trained on observations and actions with the layout {header['layout']}, but this version of "
-            f"montecristo-env has {layout_hash()}: train it again, or install the version it was made with"
+            f"montecristo-env has {expected}: train it again, or install the version it was made with"
         )
 
 

@@ -36,8 +36,9 @@ def magnifier(advised: bool) -> NDArray[np.float32]:
 class Trunk(BaseFeaturesExtractor):
     """Hidden layers with ReLU, on scaled observations, with or without advice."""
 
-    def __init__(self, observation_space: spaces.Box, hidden: tuple[int, ...], symmetric: bool) -> None:
+    def __init__(self, observation_space: spaces.Box, hidden: tuple[int, ...], symmetric: bool, bfloat16: bool) -> None:
         super().__init__(observation_space, features_dim=hidden[-1])
+        self.in_bfloat16 = bfloat16
         advised = observation_space.shape == (advice.SIZE,)
         if symmetric:
             units = [input_units(advised), *(hidden_units(size) for size in hidden)]
@@ -56,9 +57,10 @@ class Trunk(BaseFeaturesExtractor):
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """The features of a batch of observations, as counts."""
         features = observations * self.scale
-        for layer in self.layers:
-            features = torch.relu(layer(features))
-        return features
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.in_bfloat16):
+            for layer in self.layers:
+                features = torch.relu(layer(features))
+        return features.float()
 
 
 class SymmetricPolicy(MaskableActorCriticPolicy):
@@ -73,13 +75,13 @@ class SymmetricPolicy(MaskableActorCriticPolicy):
         self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
 
-def make_policy(hidden: tuple[int, ...], symmetric: bool) -> dict[str, Any]:
+def make_policy(hidden: tuple[int, ...], symmetric: bool, bfloat16: bool) -> dict[str, Any]:
     """What makes the policy of Stable-Baselines3 this network."""
     return {
         "policy": SymmetricPolicy if symmetric else MaskableActorCriticPolicy,
         "policy_kwargs": {
             "features_extractor_class": Trunk,
-            "features_extractor_kwargs": {"hidden": hidden, "symmetric": symmetric},
+            "features_extractor_kwargs": {"hidden": hidden, "symmetric": symmetric, "bfloat16": bfloat16},
             "net_arch": [],
         },
     }

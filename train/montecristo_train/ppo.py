@@ -35,7 +35,7 @@ from montecristo_env.files import write_whole
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
-from montecristo_train.lessons import give_lessons
+from montecristo_train.lessons import give_lessons, subject
 from montecristo_train.network import export, load, make_policy
 from montecristo_train.selfplay import SelfPlayVecEnv, make_env
 from montecristo_train.settings import PRESETS, SelfPlaySettings, Settings
@@ -70,7 +70,7 @@ def make_model(settings: Settings, env: SelfPlayVecEnv) -> MaskablePPO:
         max_grad_norm=settings.gradient_limit,
         rollout_buffer_class=SeatRolloutBuffer,
         rollout_buffer_kwargs={"table": env},
-        **make_policy(settings.hidden, settings.symmetric),
+        **make_policy(settings.hidden, settings.symmetric, settings.bfloat16),
         seed=settings.seed,
         device="cpu",
     )
@@ -229,6 +229,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
     """Trains, or goes on training, in a run folder, and returns the trained network."""
     torch.set_num_threads(settings.threads)
     Distribution.set_default_validate_args(False)  # masks are right, and checks slow
+    about = subject(settings.lessons_rounds, settings.lessons_on, settings.start)
     env = make_env(settings)
     model = make_model(settings, env)
     with writing(folder / TENSORBOARD):
@@ -255,7 +256,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
         forget_metrics_after(folder / METRICS, model.num_timesteps)
         model._total_timesteps = settings.steps
         coach.begin()
-        give_lessons(model, env, settings.lessons, coach.after_lesson)
+        give_lessons(model, env, settings.lessons, coach.after_lesson, about)
         model.learn(max(0, settings.steps - model.num_timesteps), coach, log_interval=NEVER, reset_num_timesteps=False)
         coach.evaluate()
         coach._log(0.0)

@@ -93,6 +93,12 @@ class Settings(SelfPlaySettings):
     lessons: int = 0
     """The first so many of the steps teach what every choice is worth, tried out, before learning from wins begins."""
 
+    lessons_rounds: int = 1
+    """For how many rounds greedy plays on in lessons: more tell more of a choice, with more noise."""
+    lessons_on: tuple[str, ...] = ()
+    """The kinds of decision that lessons are about, such as put_token; in others it is held to `start`. None: all."""
+    bfloat16: bool = False
+    """Whether hidden layers are worked out in half precision: about twice as fast on processors that know bfloat16."""
     threads: int = 2
     """For torch."""
 

@@ -88,8 +88,10 @@ def input_units(advised: bool) -> list[Unit]:
     """What a network looks at, with or without advice."""
     units = observation_units()
     if advised:
-        outlooks = [Unit(f"outlook {place}") for place in range(advice.SIZE - observation.SIZE - 2 * actions.COUNT)]
-        units += [*action_units("greedy's"), *outlooks, *action_units("liked")]
+        choice, liked = action_units("greedy's"), action_units("liked")
+        judged = [action_units("judged")[code] for code in advice.JUDGED]
+        rest = advice.SIZE - observation.SIZE - len(choice) - len(liked) - len(judged)
+        units += [*choice, *(Unit(f"outlook {place}") for place in range(rest)), *liked, *judged]
     return units
 
 
