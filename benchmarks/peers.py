@@ -350,6 +350,8 @@ The section on speed in the [README](../README.md#speed) has figures of these:
 | `python benchmarks/training.py` | the speed of training against that with an environment that costs nothing |
 | `python benchmarks/agents.py` | decisions of agents, simulations of the search, games of the arena |
 | `python benchmarks/strength.py` | how the strength of the search grows with simulations |
+| `python benchmarks/kinds.py` | which kinds of decision an agent should leave to another |
+| `python benchmarks/decisions.py` | how well short tries of a choice agree with long ones |
 | `python benchmarks/rllib.py` | the runner for RLlib against RLlib's stock wrapper, and two runners against one |
 """
 

@@ -228,13 +228,14 @@ def test_lessons_on_some_kinds_of_decision_leave_the_others_as_they_were(
     export(model, {}).save(tmp_path / "start.safetensors")
     asked: set[int] = set()
 
-    def try_out(games: PublicView, rows: np.ndarray, *_: int) -> np.ndarray:
+    def try_out(games: PublicView, rows: np.ndarray, tries: int, rounds: int) -> np.ndarray:
+        assert (tries, rounds) == (3, 2)
         asked.update(games["decision"][rows].tolist())
         best = np.arange(actions.COUNT) == teacher.act(games, rows)[:, None]
         return np.where(games.action_mask(rows=rows), 0.5 + 0.1 * best, 0).astype(np.float32)
 
     monkeypatch.setattr(lessons, "try_out", try_out)
-    about = lessons.subject(1, ("put_token", "deal"), str(tmp_path / "start.safetensors"))
+    about = lessons.subject(3, 2, ("put_token", "deal"), str(tmp_path / "start.safetensors"))
     lessons.give_lessons(model, env, settings.steps, lambda: None, about)
     assert asked == {Decision.PUT_TOKEN, Decision.DEAL}
 
@@ -252,13 +253,13 @@ def test_lessons_on_some_kinds_of_decision_leave_the_others_as_they_were(
 
 
 def test_a_subject_that_cannot_be_taught_is_refused(tmp_path: Path) -> None:
-    assert lessons.subject(2, (), "") == lessons.Subject(rounds=2)
-    with pytest.raises(InvalidArgument, match="at least one round that greedy plays on, not 0"):
-        lessons.subject(0, (), "")
+    assert lessons.subject(4, 2, (), "") == lessons.Subject(tries=4, rounds=2)
+    with pytest.raises(InvalidArgument, match="at least one try and one round, not 1 and 0"):
+        lessons.subject(1, 0, (), "")
     with pytest.raises(InvalidArgument, match="no kind of decision is called putting: these are deal, discard, place"):
-        lessons.subject(1, ("deal", "putting"), "start.safetensors")
+        lessons.subject(1, 1, ("deal", "putting"), "start.safetensors")
     with pytest.raises(InvalidArgument, match="need a network to --start from"):
-        lessons.subject(1, ("deal",), "")
+        lessons.subject(1, 1, ("deal",), "")
 
 
 def test_half_precision_learns_nearly_the_same(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from montecristo_env.core.constants import Decision
 from montecristo_env.errors import InvalidArgument
 from montecristo_train.selfplay import SelfPlayVecEnv
 
-TRIES = 1  # of every choice: more positions teach more than more tries
 WORTH = 0.02  # a choice that brings this much more of a win, with two players, is e times as likely in the end
 HASTE = 2.0  # how much more decidedly than it should in the end the network plays meanwhile
 NO_CHOICE = -1e8
@@ -38,22 +37,24 @@ class Subject:
     """What lessons are about.
 
     Args:
+        tries: of every choice.
         rounds: for how many greedy plays on when a choice is tried out.
         kinds: of decision; none for all.
         network: what the learner is held to in the others: how likely each choice is, and what it expects.
     """
 
+    tries: int = 1
     rounds: int = 1
     kinds: tuple[Decision, ...] = ()
     network: Network | None = None
 
 
-def subject(rounds: int, kinds: Sequence[str], start: str) -> Subject:
+def subject(tries: int, rounds: int, kinds: Sequence[str], start: str) -> Subject:
     """The subject of lessons on these kinds of decision, or on all, for a learner that starts from a model file."""
-    if rounds < 1:
-        raise InvalidArgument(f"lessons need at least one round that greedy plays on, not {rounds}")
+    if min(tries, rounds) < 1:
+        raise InvalidArgument(f"lessons need at least one try and one round, not {tries} and {rounds}")
     if not kinds:
-        return Subject(rounds)
+        return Subject(tries, rounds)
     names = [decision.name.lower() for decision in Decision if decision != Decision.OVER]
     if unknown := [kind for kind in kinds if kind not in names]:
         raise InvalidArgument(f"no kind of decision is called {', '.join(unknown)}: these are {', '.join(names)}")
@@ -61,7 +62,7 @@ def subject(rounds: int, kinds: Sequence[str], start: str) -> Subject:
         raise InvalidArgument(
             "lessons on some kinds of decision need a network to --start from, which is kept in the rest"
         )
-    return Subject(rounds, tuple(Decision[kind.upper()] for kind in kinds), Network.load(start))
+    return Subject(tries, rounds, tuple(Decision[kind.upper()] for kind in kinds), Network.load(start))
 
 
 def give_lessons(
@@ -108,7 +109,7 @@ def play_lesson(model: MaskablePPO, env: SelfPlayVecEnv, subject: Subject) -> tu
             held = ~np.isin(env.games.states["decision"], subject.kinds)
             helds.append((held, *subject.network.evaluate(seen)))
             taught = np.flatnonzero(~held)
-        shares[taught] = try_out(view, taught, TRIES, subject.rounds)
+        shares[taught] = try_out(view, taught, subject.tries, subject.rounds)
         lessons.append((seen, masks, shares, players))
         with torch.no_grad():
             features = model.policy.extract_features(torch.from_numpy(seen).float())

@@ -229,7 +229,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
     """Trains, or goes on training, in a run folder, and returns the trained network."""
     torch.set_num_threads(settings.threads)
     Distribution.set_default_validate_args(False)  # masks are right, and checks slow
-    about = subject(settings.lessons_rounds, settings.lessons_on, settings.start)
+    about = subject(settings.lessons_tries, settings.lessons_rounds, settings.lessons_on, settings.start)
     env = make_env(settings)
     model = make_model(settings, env)
     with writing(folder / TENSORBOARD):

@@ -93,6 +93,8 @@ class Settings(SelfPlaySettings):
     lessons: int = 0
     """The first so many of the steps teach what every choice is worth, tried out, before learning from wins begins."""
 
+    lessons_tries: int = 1
+    """How often each choice is tried in lessons: where all are taught, more positions teach more than more tries."""
     lessons_rounds: int = 1
     """For how many rounds greedy plays on in lessons: more tell more of a choice, with more noise."""
     lessons_on: tuple[str, ...] = ()
