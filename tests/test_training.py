@@ -21,6 +21,7 @@ pytest.importorskip("sb3_contrib")
 
 import torch
 from rich.progress import Progress
+from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import Logger
 
 from montecristo_agents.policy import Network, PolicyAgent
@@ -164,15 +165,22 @@ def test_the_demo_trains_measures_and_shows_a_game(
 
 # --- lessons
 
+PUPIL = dataclasses.replace(
+    TINY, steps=40 * 64 * 32, tables=64, rollout=32, batch=256, hidden=(64,), learning_rate=5e-3
+)
+
+
+def pupil() -> tuple[MaskablePPO, SelfPlayVecEnv]:
+    """A new network that can be taught, and its tables."""
+    env = make_env(PUPIL)
+    model = ppo.make_model(PUPIL, env)
+    model._total_timesteps = PUPIL.steps
+    model.set_logger(Logger(None, []))
+    return model, env
+
 
 def test_lessons_teach_what_is_worth_most_though_every_single_try_is_noisy(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = dataclasses.replace(
-        TINY, steps=40 * 64 * 32, tables=64, rollout=32, batch=256, hidden=(64,), learning_rate=5e-3
-    )
-    env, teacher = make_env(settings), Steadfast()
-    model = ppo.make_model(settings, env)
-    model._total_timesteps = settings.steps
-    model.set_logger(Logger(None, []))
+    model, env, teacher = *pupil(), Steadfast()
     rng = np.random.default_rng(0)
 
     def try_out(games: PublicView, rows: np.ndarray, *_: int) -> np.ndarray:
@@ -182,7 +190,7 @@ def test_lessons_teach_what_is_worth_most_though_every_single_try_is_noisy(monke
 
     monkeypatch.setattr(lessons, "try_out", try_out)
     told: list[int] = []
-    lessons.give_lessons(model, env, settings.steps, lambda: told.append(model.num_timesteps), lessons.Subject())
+    lessons.give_lessons(model, env, PUPIL.steps, lambda: told.append(model.num_timesteps), lessons.Subject())
     assert told == [64 * 32 * number for number in range(1, 41)]
     games = GameBatch(30, np.resize([2, 3, 4], 30), seed=1)
     games.play_random(40)
@@ -215,13 +223,7 @@ def test_what_a_lesson_costs_is_worked_out_by_hand() -> None:
 def test_lessons_on_some_kinds_of_decision_leave_the_others_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = dataclasses.replace(
-        TINY, steps=40 * 64 * 32, tables=64, rollout=32, batch=256, hidden=(64,), learning_rate=5e-3
-    )
-    env, teacher = make_env(settings), Steadfast()
-    model = ppo.make_model(settings, env)
-    model._total_timesteps = settings.steps
-    model.set_logger(Logger(None, []))
+    model, env, teacher = *pupil(), Steadfast()
     with torch.no_grad():
         model.policy.action_net.weight.mul_(100)  # so that it has something to hold on to
         model.policy.value_net.bias.fill_(0.5)
@@ -236,7 +238,7 @@ def test_lessons_on_some_kinds_of_decision_leave_the_others_as_they_were(
 
     monkeypatch.setattr(lessons, "try_out", try_out)
     about = lessons.subject(3, 2, ("put_token", "deal"), str(tmp_path / "start.safetensors"))
-    lessons.give_lessons(model, env, settings.steps, lambda: None, about)
+    lessons.give_lessons(model, env, PUPIL.steps, lambda: None, about)
     assert asked == {Decision.PUT_TOKEN, Decision.DEAL}
 
     games = GameBatch(1000, np.resize([2, 3, 4], 1000), seed=1)
