@@ -8,19 +8,27 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from helpers import DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, F, Table
 from montecristo_agents import advice
-from montecristo_agents.greedy import LANE_WORTH, WAITING
+from montecristo_agents.greedy import LANE_WORTH, WAITING, greedy_choice
 from montecristo_agents.guided import GuidedAgent
 from montecristo_agents.judgement import chances
 from montecristo_agents.policy import InvalidModel, Network, PolicyAgent
-from montecristo_env import GameBatch, InvalidArgument, PublicView, actions, make_agent, observation
+from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView, actions, make_agent, observation
+from montecristo_env.core._jit import Library
+from montecristo_env.core.actions import FIRST
+from montecristo_env.core.chance import lowest_bit
 from montecristo_env.core.constants import Decision
+from montecristo_env.core.layout import STATE, States
+from montecristo_env.core.legal import NOTHING
 
 CHOICE = slice(observation.SIZE, observation.SIZE + actions.COUNT)
 OUTLOOKS = slice(CHOICE.stop, CHOICE.stop + 8)
 LIKINGS = slice(OUTLOOKS.stop, OUTLOOKS.stop + actions.COUNT)
-JUDGED = slice(LIKINGS.stop, advice.SIZE)
+JUDGED = [slice(LIKINGS.stop + look * actions.COUNT, LIKINGS.stop + (look + 1) * actions.COUNT) for look in range(4)]
+HOPES = slice(JUDGED[-1].stop, advice.SIZE)
 CHEST = Decision.PUT_TOKEN, Decision.TAKE, Decision.PAY
+test_library = Library("the advice's tests", __file__, *advice.SOURCES)
 
 
 def obedient() -> Network:
@@ -96,29 +104,30 @@ def test_outlooks_are_those_of_the_players_on_and_after_turn_and_sum_to_nothing(
         assert np.ptp(of_these[:, 0, 0]) > 5
 
 
-def test_the_judge_is_asked_about_chests_and_scoring_rounds_alone() -> None:
+def test_the_judge_is_asked_about_every_choice_at_every_look() -> None:
     games = middle_games(20_000)
-    judged, legal = advice.observe_with_advice(games)[:, JUDGED], games.action_mask()[:, list(advice.JUDGED)] == 1
-    assert ((judged > 0) <= legal).all()
-    for decision in Decision:
-        here = games.states["decision"] == decision
-        if decision in CHEST:
-            assert (judged[here].max(axis=1) == advice.BEST_LIKED).all(), decision
-            assert len(np.unique(judged[here][legal[here]])) > 3, decision
-        else:
-            assert (judged[here] == 0).all(), decision
+    seen, legal = advice.observe_with_advice(games), games.action_mask() == 1
+    going_on = ~games.over
+    for judged, hopes in zip(JUDGED, seen[:, HOPES].T, strict=True):
+        liked = seen[:, judged]
+        assert (liked[~legal] == 0).all() and (liked >= 0).all()
+        assert (liked[going_on].max(axis=1) == advice.BEST_LIKED).all()
+        assert (hopes >= 0).all() and (hopes <= 100).all() and np.ptp(hopes[going_on]) > 50
+        for decision in set(Decision) - {Decision.OVER}:
+            here = games.states["decision"] == decision
+            assert len(np.unique(liked[here][legal[here]])) > 3, decision
 
 
 def test_he_says_what_it_leads_to_if_greedy_finishes_the_chest_and_the_scoring_round() -> None:
     """As the games' own rules have it, where the marble that was used is not moved before he is asked."""
     games = middle_games(3000)
     games = games[np.isin(games.states["decision"], CHEST)]
-    judged = advice.observe_with_advice(games)[:, JUDGED]
-    rows, codes = np.nonzero(games.action_mask()[:, list(advice.JUDGED)])
+    seen = advice.observe_with_advice(games)
+    rows, codes = np.nonzero(games.action_mask())
     seats = games.current_player[rows]
     active = games.states["active_player"][rows]
     tried = games.resample_hidden(np.random.default_rng(0))[rows]
-    tried.step(codes + advice.JUDGED.start)
+    tried.step(codes)
     view, greedy = PublicView(tried), make_agent("greedy")
     while (going_on := np.flatnonzero(np.isin(tried.states["decision"], CHEST) & ~tried.over)).size:
         tried.step(greedy.act(view, going_on), going_on)
@@ -128,11 +137,76 @@ def test_he_says_what_it_leads_to_if_greedy_finishes_the_chest_and_the_scoring_r
     for game in range(len(games)):
         of_game = rows == game
         if (waits | tried.over)[of_game].all():  # else a forced move has been made
-            behind = shares[of_game].max() - shares[of_game]
-            expected = np.floor(advice.BEST_LIKED * advice.WORTH / (advice.WORTH + behind) + 1e-9)
-            np.testing.assert_array_equal(judged[game, codes[of_game]], expected)
+            for judged in JUDGED[:2]:  # after a chest there is no second scoring round
+                np.testing.assert_array_equal(seen[game, judged][codes[of_game]], liked(shares[of_game]))
+            assert seen[game, HOPES][0] == int(100 * shares[of_game].max() + 1e-6)
             compared += 1
     assert compared > 200
+
+
+def liked(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much the judge likes choices that leave these shares of the win."""
+    return np.floor(advice.BEST_LIKED * advice.WORTH / (advice.WORTH + (shares.max() - shares)) + 1e-6)
+
+
+@test_library.entry_point
+def play_on_without_chance(states: States, codes: np.ndarray, last_rounds: np.ndarray) -> None:
+    """A choice in every game, and then greedy's until this round begins or the game is over."""
+    for k in range(len(states)):
+        s = states[k]
+        advice.play_without_chance(s, codes[k] - FIRST[s.decision])
+        while s.legal != NOTHING and s.round_number < last_rounds[k]:
+            forced = s.legal & (s.legal - np.uint64(1)) == NOTHING
+            advice.play_without_chance(s, lowest_bit(s.legal) if forced else greedy_choice(s, None))
+
+
+def _compile() -> None:
+    numbers = np.zeros(0, np.int64)
+    play_on_without_chance(np.zeros(0, STATE), numbers, numbers)
+
+
+def test_he_says_what_the_next_rounds_lead_to_if_nothing_is_drawn() -> None:
+    test_library.compile_once(_compile)
+    games = middle_games(300, decisions=50)
+    games = games[~games.over]
+    seen = advice.observe_with_advice(games)
+    rows, codes = (np.ascontiguousarray(part) for part in np.nonzero(games.action_mask()))
+    numbers = np.arange(rows.size)
+    for more, judged in enumerate(JUDGED[2:]):
+        tried = games[rows]
+        before = tried.copy().states
+        last_rounds = before["round_number"].astype(np.int64) + 1 + more
+        play_on_without_chance(tried.states, codes, last_rounds)
+        after = tried.states
+        assert ((after["round_number"] == last_rounds) | tried.over).all()
+        assert all(failed == ["decision"] for failed in tried.violations().values())  # forced ones are asked, too
+        np.testing.assert_array_equal(after["bag"], before["bag"])
+        shown = before["hands"].sum(axis=(1, 2)) + before["offer_size"]  # a choice of Supply deals what was drawn
+        assert (after["hands"].sum(axis=(1, 2)) <= shown).all()
+        shares = chances(PublicView(tried), numbers)[numbers, games.current_player[rows]]
+        for game in range(len(games)):
+            of_game = rows == game
+            np.testing.assert_array_equal(seen[game, judged][codes[of_game]], liked(shares[of_game]))
+            assert seen[game, HOPES][2 + more] == int(100 * shares[of_game].max() + 1e-6)
+
+
+@pytest.mark.parametrize(("tokens", "ends"), [(2, False), (3, True)])
+def test_a_chest_without_tokens_brings_a_scoring_round_if_a_dungeon_lacks_one(tokens: int, ends: bool) -> None:
+    """Red returns the marble of Adventurers; he has 31 points and can take 9 more if there is a scoring round."""
+    table = Table(2)
+    table.lanes([1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0])
+    table.market(RUBY, GOLD, SAPPHIRE, EMERALD, DIAMOND)
+    table.put(F, *[(RUBY, 3), (DIAMOND, 1), (EMERALD, 1)][:tokens])
+    table.enter(F, 0)
+    table.give(0, (RUBY, 3))
+    table.adventurers(0, 0)
+    table.adventurers(1, 0)
+    table.row["score"][0] = 31
+    table.begin(Lane.ADVENTURERS)
+    assert table.row["decision"] == Decision.RETURN_MARBLE
+    hopes = advice.observe_with_advice(table.games)[0, HOPES]
+    assert hopes[1] == 100  # if a scoring round came in any case
+    assert (hopes[2] == 100) == ends
 
 
 def test_hidden_things_change_nothing() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents import advice, judgement, tree
-from montecristo_agents.advice import Room, advise, room_for_advice
+from montecristo_agents import advice, tree
+from montecristo_agents.advice import ROOM, Room, advise, room_for_advice
 from montecristo_agents.greedy import MOST_CHOICES
 from montecristo_agents.judgement import FEATURES, judge_with
 from montecristo_agents.mcts import MOST_ROUNDS, MOST_SIMULATIONS, ROUNDS, whole_number
@@ -30,7 +30,7 @@ SHIPPED = "ppo"  # instead of a path
 GAMES_AT_ONCE = 128  # so that their trees do not fill the memory
 GAMES_PER_THREAD = 32  # games that are worth a thread when each goes down its tree once
 
-library = Library("the guided search", __file__, tree.__file__, advice.__file__, *judgement.SOURCES)
+library = Library("the guided search", __file__, tree.__file__, *advice.SOURCES)
 
 
 class GuidedAgent:
@@ -74,7 +74,7 @@ class GuidedAgent:
     def _search(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         keys = games.random_keys(rows)
         roots = games.resample_hidden(keys, rows).states
-        played, tried = aligned_empty(roots.size, STATE), aligned_empty(roots.size, STATE)
+        played, tried = aligned_empty(roots.size, STATE), aligned_empty(ROOM * roots.size, STATE)
         trees = np.empty((roots.size, 1 + self.simulations * MOST_CHOICES), NODE)
         sizes, leaves = np.zeros(roots.size, np.int64), np.zeros(roots.size, np.int64)
         seen = np.empty((roots.size, self.network.inputs), np.int8)
@@ -138,15 +138,15 @@ def descend_games(
     room = room_for_advice()
     for k in range(begin, end):
         leaves[k] = descend(trees[k], roots[k], keys[k], played[k], CURIOSITY)
-        look(played[k], room, tried[begin], seen[k])
+        look(played[k], room, tried[ROOM * begin :], seen[k])
 
 
 @kernel
-def look(s: Row, room: Room, tried: Row, seen: np.ndarray) -> None:
+def look(s: Row, room: Room, tried: States, seen: np.ndarray) -> None:
     """What the player on turn sees, with advice if there is room for it."""
     observe(s, max(int(s.current_player), 0), seen[:SIZE])
     if seen.size > SIZE:
-        advise(s, room, tried, seen)
+        advise(s, room, tried[0], tried[1], seen)
 
 
 @library.entry_point
@@ -182,7 +182,7 @@ def play_best(
             if s.legal & bit(choice) != NOTHING and likelier:
                 best = choice
         play(s, best)
-        look(s, room, tried[begin], seen[rows[k]])
+        look(s, room, tried[ROOM * begin :], seen[rows[k]])
 
 
 @library.entry_point
@@ -227,8 +227,8 @@ def _call_every_entry_point() -> None:
     keys, numbers, trees = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((1, 1), NODE)
     seen, logits, expected = np.zeros((1, SIZE), np.int8), np.zeros((1, COUNT), np.float32), np.zeros(1, np.float32)
     plant_trees(roots, trees, numbers, 0, 1)
-    descend_games(roots, keys, trees, roots.copy(), roots.copy(), numbers, seen, 0, 1)
+    descend_games(roots, keys, trees, roots.copy(), aligned_zeros(ROOM, STATE), numbers, seen, 0, 1)
     grow_trees(roots, trees, numbers, numbers, logits, 0, 1)
-    play_best(roots, numbers, logits, roots.copy(), seen, 0, 0)
+    play_best(roots, numbers, logits, aligned_zeros(ROOM, STATE), seen, 0, 0)
     back_up_trees(roots, trees, numbers, expected, 0, 1)
     choose_actions(trees, numbers, 0, 1)

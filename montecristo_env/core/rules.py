@@ -106,11 +106,9 @@ def apply(s: Row, choice: int) -> None:
 
 @kernel
 def enter_lane(s: Row) -> None:
-    """The owner of the bottom marble of the cylinder's lane becomes active; empty lanes are skipped (§3.1, §3.5)."""
-    while s.lane_size[s.cylinder] == 0:
-        if not move_cylinder(s):
-            return
-    s.active_player = s.lanes[s.cylinder, 0] - 1
+    """The owner of the bottom marble of the cylinder's lane becomes active, and his action begins (§3.1)."""
+    if not reach_lane(s):
+        return
     match s.cylinder:
         case Lane.SUPPLY:
             draw_supply_cards(s)
@@ -125,8 +123,26 @@ def enter_lane(s: Row) -> None:
 
 
 @kernel
+def reach_lane(s: Row) -> bool:
+    """Skips empty lanes (§3.5) and says who is active; False if the game is cut off instead."""
+    while s.lane_size[s.cylinder] == 0:
+        if not move_cylinder(s):
+            return False
+    s.active_player = s.lanes[s.cylinder, 0] - 1
+    return True
+
+
+@kernel
 def return_marble(s: Row, lane: int) -> None:
     """The used marble goes on top of another lane, the cylinder to the next one (§3.2, §3.4)."""
+    put_used_marble(s, lane)
+    if move_cylinder(s):
+        enter_lane(s)
+
+
+@kernel
+def put_used_marble(s: Row, lane: int) -> None:
+    """Puts the used marble on top of another lane; the rest of its own slides down (§3.2)."""
     used = s.cylinder
     s.lanes[lane, s.lane_size[lane]] = s.lanes[used, 0]
     s.lane_size[lane] += 1
@@ -134,8 +150,6 @@ def return_marble(s: Row, lane: int) -> None:
         s.lanes[used, position] = s.lanes[used, position + 1]
     s.lanes[used, LANE_ROOM - 1] = 0
     s.lane_size[used] -= 1
-    if move_cylinder(s):
-        enter_lane(s)
 
 
 @kernel

@@ -88,10 +88,12 @@ def input_units(advised: bool) -> list[Unit]:
     """What a network looks at, with or without advice."""
     units = observation_units()
     if advised:
-        choice, liked = action_units("greedy's"), action_units("liked")
-        judged = [action_units("judged")[code] for code in advice.JUDGED]
-        rest = advice.SIZE - observation.SIZE - len(choice) - len(liked) - len(judged)
-        units += [*choice, *(Unit(f"outlook {place}") for place in range(rest)), *liked, *judged]
+        units += action_units("greedy's")
+        units += [Unit(f"outlook {place}") for place in range(advice.OUTLOOKS)]
+        units += action_units("liked")
+        for look in advice.LOOKS:
+            units += action_units(f"judged {look}")
+        units += [Unit(f"hope {look}") for look in advice.LOOKS]
     return units
 
 
