@@ -352,6 +352,7 @@ The section on speed in the [README](../README.md#speed) has figures of these:
 | `python benchmarks/strength.py` | how the strength of the search grows with simulations |
 | `python benchmarks/kinds.py` | which kinds of decision an agent should leave to another |
 | `python benchmarks/decisions.py` | how well short tries of a choice agree with long ones |
+| `python benchmarks/looks.py` | how good the choices of agents are, and of those who follow the looks of the advice |
 | `python benchmarks/rllib.py` | the runner for RLlib against RLlib's stock wrapper, and two runners against one |
 """
 

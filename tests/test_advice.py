@@ -25,8 +25,7 @@ from montecristo_env.core.legal import NOTHING
 CHOICE = slice(observation.SIZE, observation.SIZE + actions.COUNT)
 OUTLOOKS = slice(CHOICE.stop, CHOICE.stop + 8)
 LIKINGS = slice(OUTLOOKS.stop, OUTLOOKS.stop + actions.COUNT)
-JUDGED = [slice(LIKINGS.stop + look * actions.COUNT, LIKINGS.stop + (look + 1) * actions.COUNT) for look in range(4)]
-HOPES = slice(JUDGED[-1].stop, advice.SIZE)
+HOPES = slice(LIKINGS.stop + 4 * actions.COUNT, advice.SIZE)
 CHEST = Decision.PUT_TOKEN, Decision.TAKE, Decision.PAY
 test_library = Library("the advice's tests", __file__, *advice.SOURCES)
 
@@ -108,8 +107,8 @@ def test_the_judge_is_asked_about_every_choice_at_every_look() -> None:
     games = middle_games(20_000)
     seen, legal = advice.observe_with_advice(games), games.action_mask() == 1
     going_on = ~games.over
-    for judged, hopes in zip(JUDGED, seen[:, HOPES].T, strict=True):
-        liked = seen[:, judged]
+    for look, hopes in enumerate(seen[:, HOPES].T):
+        liked = advice.judged(seen, look)
         assert (liked[~legal] == 0).all() and (liked >= 0).all()
         assert (liked[going_on].max(axis=1) == advice.BEST_LIKED).all()
         assert (hopes >= 0).all() and (hopes <= 100).all() and np.ptp(hopes[going_on]) > 50
@@ -137,8 +136,9 @@ def test_he_says_what_it_leads_to_if_greedy_finishes_the_chest_and_the_scoring_r
     for game in range(len(games)):
         of_game = rows == game
         if (waits | tried.over)[of_game].all():  # else a forced move has been made
-            for judged in JUDGED[:2]:  # after a chest there is no second scoring round
-                np.testing.assert_array_equal(seen[game, judged][codes[of_game]], liked(shares[of_game]))
+            for look in (0, 1):  # after a chest there is no second scoring round
+                found = advice.judged(seen, look)[game, codes[of_game]]
+                np.testing.assert_array_equal(found, liked(shares[of_game]))
             assert seen[game, HOPES][0] == int(100 * shares[of_game].max() + 1e-6)
             compared += 1
     assert compared > 200
@@ -172,7 +172,8 @@ def test_he_says_what_the_next_rounds_lead_to_if_nothing_is_drawn() -> None:
     seen = advice.observe_with_advice(games)
     rows, codes = (np.ascontiguousarray(part) for part in np.nonzero(games.action_mask()))
     numbers = np.arange(rows.size)
-    for more, judged in enumerate(JUDGED[2:]):
+    for more in (0, 1):
+        judged = advice.judged(seen, 2 + more)
         tried = games[rows]
         before = tried.copy().states
         last_rounds = before["round_number"].astype(np.int64) + 1 + more
@@ -186,7 +187,7 @@ def test_he_says_what_the_next_rounds_lead_to_if_nothing_is_drawn() -> None:
         shares = chances(PublicView(tried), numbers)[numbers, games.current_player[rows]]
         for game in range(len(games)):
             of_game = rows == game
-            np.testing.assert_array_equal(seen[game, judged][codes[of_game]], liked(shares[of_game]))
+            np.testing.assert_array_equal(judged[game, codes[of_game]], liked(shares[of_game]))
             assert seen[game, HOPES][2 + more] == int(100 * shares[of_game].max() + 1e-6)
 
 

@@ -212,6 +212,12 @@ def observe_with_advice(
     return seen
 
 
+def judged(seen: NDArray[np.int8], look: int) -> NDArray[np.int8]:
+    """The part of what `observe_with_advice` gives that says how much the judge likes each choice at one of `LOOKS`."""
+    begin = _JUDGED + look * COUNT
+    return seen[:, begin : begin + COUNT]
+
+
 def _call_every_entry_point() -> None:
     states = np.zeros(1, STATE)
     states["num_players"] = MIN_PLAYERS

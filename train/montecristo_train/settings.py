@@ -134,17 +134,22 @@ SMOKE = replace(
     checkpoint_every=10,
 )
 FULL = Settings(
-    steps=20_000_000,
-    lessons=8_000_000,
+    steps=10_000_000,
+    lessons=2_000_000,
+    lessons_rounds=2,
     tables=1024,
     rollout=32,
-    players=(0.5, 0.15, 0.35),
-    hidden=(512, 512, 512),
+    players=(0.6, 0.1, 0.3),
+    hidden=(1024, 1024),
     symmetric=True,
-    learning_rate=1e-3,
+    learning_rate=6e-4,
     final_learning_rate=1e-5,
+    entropy=0.004,
     final_entropy=0.0005,
     shaping=0.0,  # values are learnt in the lessons, without it
+    past_share=0.05,
+    scripted_share=0.25,
+    scripted=("greedy", "mcts:12"),
     alone=True,
     evaluate_every=40,
 )
