@@ -1,7 +1,8 @@
 """Which decisions an agent should leave to another: `python benchmarks/kinds.py [ppo] [mcts:200] [--deals 200]`.
 
 The first agent plays against itself, but at one side the second makes all decisions of one kind. Where that side wins
-more than its share, the second knows better; where it wins less, the first does.
+more than its share, the second knows better; where it wins less, the first does. With `--together` it makes those of
+all kinds that are named: what two kinds bring need not be the sum of what each does.
 """
 
 import argparse
@@ -41,17 +42,21 @@ def main() -> None:
     parser.add_argument("--deals", type=int, default=200)
     parser.add_argument("--seed", type=int, default=12)
     parser.add_argument("--kinds", nargs="+", choices=names, default=names)
+    parser.add_argument("--together", action="store_true", help="hand over all these kinds at once")
     options = parser.parse_args()
     agent, helper = make_agent(options.agent), make_agent(options.helper)
     share = 1 / options.players
     print(f"% won by {agent.name} with the help of {helper.name} against {agent.name} alone; equals win {share:.0%}")
-    for kind in options.kinds:
-        helped = Helped(agent, helper, [Decision[kind.upper()]])
+    for handed_over in [options.kinds] if options.together else [[kind] for kind in options.kinds]:
+        helped = Helped(agent, helper, [Decision[kind.upper()] for kind in handed_over])
         report = play([agent, helped], options.players, options.deals, options.seed, focus=1, progress=False)
         pair = report.pair(helped.name, agent.name)
         assert pair is not None
         rate = pair.win_rate
-        print(f"  {kind.replace('_', ' '):15}{rate.value:6.1%} ({rate.low:.1%} to {rate.high:.1%})", flush=True)
+        print(
+            f"  {', '.join(handed_over).replace('_', ' '):15}{rate.value:6.1%} ({rate.low:.1%} to {rate.high:.1%})",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
