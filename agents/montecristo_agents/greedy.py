@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from montecristo_agents.outlook import (
     CARD_BITS,
+    CREW,
+    FOOTHOLD,
     LEFT_OVER_AT,
     MOST_ALIKE,
     PERCENT,
@@ -23,15 +25,23 @@ from montecristo_agents.outlook import (
     VALUE,
     VALUE_BITS,
     WILDS_AT,
+    Balance,
     Hands,
+    Round,
     Tokens,
     after_payment,
     all_hands,
     all_tokens,
+    balance,
+    gather_from,
+    gather_in,
     hand_of,
     hand_word,
+    lead_by,
+    market_word,
     outlook,
     payment,
+    scoring_round,
     some_dungeon_holds,
     token_word,
     tokens_of,
@@ -163,19 +173,31 @@ def choose_discard(s: Row, worths: Worths) -> int:
 
 
 @kernel
-def outlook_with_crew(s: Row, hands: Hands, tokens: Tokens, player: int, dungeon: int, more: int) -> int:
-    """The outlook if so many adventurers enter a dungeon."""
+def lead_with_crew(
+    s: Row, market: int, tokens: Tokens, dungeon: int, more: int, before: Round, after: Round, now: Balance
+) -> int:
+    """The outlook of the player on turn if so many adventurers enter a dungeon.
+
+    Without them a scoring round is so far `before` that dungeon and `after` it, and the player stands as `now`.
+    """
+    player = int(s.current_player)
     crew = s.crew[player, dungeon]
     first = s.places[player, dungeon, 0]
     if crew == 0:
         s.places[player, dungeon, 0] = s.queue_length[dungeon] + 1
     s.crew[player, dungeon] += more
     s.supply[player] -= more
-    found = outlook(s, hands, tokens, player, False)
+    then = gather_in(s, market, tokens, dungeon, before)
+    if then == after:  # nothing but where they stand has changed
+        lead, kept, final, best_other = now
+        kept += ((CREW - SUPPLY) * more + (FOOTHOLD if crew == 0 else 0)) * (int(s.num_players) - 1)
+        now = lead, kept, final, best_other
+    else:
+        now = balance(s, market, gather_from(s, market, tokens, dungeon + 1, then), player)
     s.supply[player] += more
     s.crew[player, dungeon] = crew
     s.places[player, dungeon, 0] = first
-    return found
+    return lead_by(s, now, False)
 
 
 @kernel
@@ -189,31 +211,48 @@ def to_overtake(s: Row, player: int, dungeon: int) -> int:
 
 
 @kernel
-def best_entry(s: Row, hands: Hands, tokens: Tokens, now: int, left: int, worths: Worths) -> tuple[int, int]:
-    """The dungeon where an adventurer brings most, NONE if nowhere, and how much.
+def gather_one_by_one(s: Row, market: int, hands: Hands, tokens: Tokens) -> tuple[Round, ...]:
+    """A scoring round before each dungeon, and at its end."""
+    before_a: Round = (hands, 0, 0)
+    before_b = gather_in(s, market, tokens, 0, before_a)
+    before_c = gather_in(s, market, tokens, 1, before_b)
+    before_d = gather_in(s, market, tokens, 2, before_c)
+    before_e = gather_in(s, market, tokens, 3, before_d)
+    before_f = gather_in(s, market, tokens, 4, before_e)
+    return before_a, before_b, before_c, before_d, before_e, before_f, gather_in(s, market, tokens, 5, before_f)
+
+
+@kernel
+def best_entry(s: Row, market: int, hands: Hands, tokens: Tokens, left: int, worths: Worths) -> tuple[int, int, int]:
+    """The dungeon where an adventurer brings most, NONE if nowhere, how much, and the outlook without him.
 
     A crowd that overtakes all others counts as much as its adventurers bring on average.
     """
     player = int(s.current_player)
+    turn = gather_one_by_one(s, market, hands, tokens)
+    stands = balance(s, market, turn[DUNGEONS], player)
+    now = lead_by(s, stands, False)
     best, choice = 0, NONE
     for dungeon in range(DUNGEONS):
-        gain = outlook_with_crew(s, hands, tokens, player, dungeon, 1) - now
+        before, after = turn[dungeon], turn[dungeon + 1]
+        gain = lead_with_crew(s, market, tokens, dungeon, 1, before, after, stands) - now
         crowd = to_overtake(s, player, dungeon)
         if 1 < crowd <= left:
-            gain = max(gain, (outlook_with_crew(s, hands, tokens, player, dungeon, crowd) - now) // crowd)
+            together = lead_with_crew(s, market, tokens, dungeon, crowd, before, after, stands) - now
+            gain = max(gain, together // crowd)
         note(worths, dungeon, gain)
         if gain > best:
             best, choice = gain, dungeon
-    return choice, best
+    return choice, best, now
 
 
 @kernel
 def choose_place(s: Row, worths: Worths) -> int:
     """A dungeon or a bonus zone, whichever brings most, or nothing."""
     player = int(s.current_player)
-    hands, tokens = all_hands(s), all_tokens(s)
-    now = outlook(s, hands, tokens, player, False)
-    choice, entry = best_entry(s, hands, tokens, now, min(int(s.placements_left), int(s.supply[player])), worths)
+    market, hands, tokens = market_word(s), all_hands(s), all_tokens(s)
+    left = min(int(s.placements_left), int(s.supply[player]))
+    choice, entry, now = best_entry(s, market, hands, tokens, left, worths)
     best = entry
     note(worths, STOP_PLACING, 0)
     if choice == NONE:
@@ -252,9 +291,8 @@ def bonus_gain(s: Row, player: int, zone: int, entry: int) -> int:
 def choose_reinforce(s: Row, worths: Worths) -> int:
     """The dungeon where a reinforcement brings most, or nothing."""
     player = int(s.current_player)
-    hands, tokens = all_hands(s), all_tokens(s)
-    now = outlook(s, hands, tokens, player, False)
-    choice, _ = best_entry(s, hands, tokens, now, min(int(s.reinforcements_left), int(s.supply[player])), worths)
+    left = min(int(s.reinforcements_left), int(s.supply[player]))
+    choice, _, _ = best_entry(s, market_word(s), all_hands(s), all_tokens(s), left, worths)
     note(worths, STOP_REINFORCING, 0)
     return STOP_REINFORCING if choice == NONE else choice
 
@@ -263,21 +301,22 @@ def choose_reinforce(s: Row, worths: Worths) -> int:
 
 
 @kernel
-def put_worth(s: Row, hands: Hands, tokens: Tokens) -> int:
+def put_worth(s: Row, market: int, hands: Hands, tokens: Tokens) -> int:
     """The outlook with these tokens; it counts most if a full dungeon starts the scoring round at once."""
     player = int(s.current_player)
+    stands = balance(s, market, scoring_round(s, market, hands, tokens), player)
     if some_dungeon_holds(tokens, TREASURE_PLACES):
-        return outlook(s, hands, tokens, player, True)
+        return lead_by(s, stands, True)
     if some_dungeon_holds(tokens, TREASURE_PLACES - 1):
-        lead = outlook(s, hands, tokens, player, True)
+        lead = lead_by(s, stands, True)
         own_chest_next = s.lanes[Lane.CHEST, 1] == player + 1
         if own_chest_next == (lead > 0):
             return lead * LEAD_SOON // PERCENT
-    return outlook(s, hands, tokens, player, False) * LEAD_LATER // PERCENT
+    return lead_by(s, stands, False) * LEAD_LATER // PERCENT
 
 
 @kernel
-def worth_with_next(s: Row, hands: Hands, tokens: Tokens, taken: int) -> int:
+def worth_with_next(s: Row, market: int, hands: Hands, tokens: Tokens, taken: int) -> int:
     """The worth of the best place for the second token, in another dungeon than the first."""
     best, choice = 0, NONE
     token = token_word(int(s.drawn_tokens[1]))
@@ -285,7 +324,7 @@ def worth_with_next(s: Row, hands: Hands, tokens: Tokens, taken: int) -> int:
         if s.chest_dungeons[dungeon] or dungeon == taken:
             continue
         there = tokens_of(tokens, dungeon) << TOKEN_BITS | token
-        found = put_worth(s, hands, with_tokens(tokens, dungeon, there))
+        found = put_worth(s, market, hands, with_tokens(tokens, dungeon, there))
         if choice == NONE or found > best:
             best, choice = found, dungeon
     return best
@@ -294,7 +333,7 @@ def worth_with_next(s: Row, hands: Hands, tokens: Tokens, taken: int) -> int:
 @kernel
 def choose_put_token(s: Row, worths: Worths) -> int:
     """The dungeon where the token helps most, with the next token in mind if there may be a scoring round."""
-    hands, tokens = all_hands(s), all_tokens(s)
+    market, hands, tokens = market_word(s), all_hands(s), all_tokens(s)
     with_next = s.drawn_tokens[1] != NONE and some_dungeon_holds(tokens, TREASURE_PLACES - 1)
     best, choice = 0, NONE
     token = token_word(int(s.drawn_tokens[0]))
@@ -302,7 +341,7 @@ def choose_put_token(s: Row, worths: Worths) -> int:
         if s.chest_dungeons[dungeon]:
             continue
         then = with_tokens(tokens, dungeon, tokens_of(tokens, dungeon) << TOKEN_BITS | token)
-        found = worth_with_next(s, hands, then, dungeon) if with_next else put_worth(s, hands, then)
+        found = worth_with_next(s, market, hands, then, dungeon) if with_next else put_worth(s, market, hands, then)
         note(worths, dungeon, found)
         if choice == NONE or found > best:
             best, choice = found, dungeon
@@ -382,10 +421,11 @@ def best_marble_move(s: Row, player: int, worths: Worths) -> tuple[int, int]:
 
 
 @kernel
-def outlook_with_market(s: Row, hands: Hands, tokens: Tokens, player: int, space: int, by: int) -> int:
-    """The outlook if the marker of this space moves up."""
+def outlook_with_market(s: Row, hands: Hands, tokens: Tokens, player: int, space: int, by: int, now: int) -> int:
+    """The outlook if the marker of this space moves up; it is as `now` if no kind gets another value."""
+    before = market_word(s)
     move_marker(s, s.market[space], by)
-    found = outlook(s, hands, tokens, player, False)
+    found = now if market_word(s) == before else outlook(s, hands, tokens, player, False)
     for place in range(space - by, space):
         s.market[place], s.market[place + 1] = s.market[place + 1], s.market[place]
     return found
@@ -400,7 +440,7 @@ def choose_rearrange(s: Row, worths: Worths) -> int:
     now = outlook(s, hands, tokens, player, False)
     for space in range(1, KINDS):
         for by in range(1, min(space, LONGEST_MOVE) + 1):
-            gain = outlook_with_market(s, hands, tokens, player, space, by) - now
+            gain = outlook_with_market(s, hands, tokens, player, space, by, now) - now
             move = MOVE_MARKER + int(s.market[space]) * LONGEST_MOVE + by - 1
             note(worths, move, gain)
             if gain > best:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents import greedy
-from montecristo_agents.outlook import all_hands, all_tokens, gained_by, scoring_round, some_dungeon_holds
+from montecristo_agents.outlook import all_hands, all_tokens, gained_by, market_word, scoring_round, some_dungeon_holds
 from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.constants import (
@@ -68,7 +68,7 @@ library = Library("the judge", *SOURCES)
 def points_soon(s: Row) -> tuple[int, bool]:
     """The points that a scoring round now would bring, for `describe`, and whether the next chest may bring it."""
     tokens = all_tokens(s)
-    _, points, _ = scoring_round(s, all_hands(s), tokens)
+    _, points, _ = scoring_round(s, market_word(s), all_hands(s), tokens)
     return points, some_dungeon_holds(tokens, TREASURE_PLACES - 1)
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from montecristo_env.core._jit import kernel
+from montecristo_env.core.chance import lowest_bit
 from montecristo_env.core.constants import (
     CARD_TYPES,
     DUNGEONS,
@@ -22,10 +23,15 @@ from montecristo_env.core.constants import (
     TREASURE_PLACES,
 )
 from montecristo_env.core.layout import Row
+from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.scoring import gathered_points
 
 Hands: TypeAlias = tuple[int, int, int, int]
 Tokens: TypeAlias = tuple[int, int]
+Balance: TypeAlias = tuple[int, int, int, int]
+"""How a player stands: his lead over the others in points gained and in things kept, his score, and the best other."""
+Round: TypeAlias = tuple[Hands, int, int]
+"""How far a scoring round has come: the hands, and words with each player's points and the adventurers it took."""
 
 POINT = PERCENT = 100
 
@@ -143,8 +149,13 @@ def half_of_the_tokens(s: Row, first: int) -> int:
     """The tokens of three dungeons."""
     word = 0
     for dungeon in range(_HALF):
-        place = dungeon * _DUNGEON_BITS
+        there = NOTHING
         for token in range(TOKEN_TYPES):
+            there |= bit(token) if s.dungeon_tokens[first + dungeon, token] > 0 else NOTHING
+        place = dungeon * _DUNGEON_BITS
+        while there != NOTHING:
+            token = lowest_bit(there)
+            there &= ~bit(token)
             for _ in range(s.dungeon_tokens[first + dungeon, token]):
                 word |= token_word(token) << place
                 place += TOKEN_BITS
@@ -301,31 +312,42 @@ def kept_worth(s: Row, player: int, hand: int, market: int, spent: int) -> int:
 
 
 @kernel
-def scoring_round(s: Row, hands: Hands, tokens: Tokens) -> tuple[Hands, int, int]:
-    """A scoring round now, in which all take the best they can pay; during one, what is left of it.
-
-    Returns the hands after it, and words with the points that each player gains and the adventurers it takes him.
-    """
-    market = market_word(s)
-    points, spent = 0, 0
-    for dungeon in range(max(int(s.gather_dungeon), 0), DUNGEONS):
-        there = tokens_of(tokens, dungeon)
-        waiting = turns(s, dungeon)
-        while there and waiting:
-            gatherer = next_gatherer(waiting)
-            waiting &= ~(_PLAYER << (gatherer * _PLAYER_BITS))
-            at_it = dungeon == s.gather_dungeon and gatherer == s.current_player
-            hand, there, gained, gone = gather(
-                hand_of(hands, gatherer),
-                there,
-                market,
-                int(s.crew[gatherer, dungeon]),
-                left_over_word(s) if at_it else 0,
-            )
-            hands = with_hand(hands, gatherer, hand)
-            points += gained << (gatherer * _PLAYER_BITS)
-            spent += gone << (gatherer * _PLAYER_BITS)
+def gather_in(s: Row, market: int, tokens: Tokens, dungeon: int, so_far: Round) -> Round:
+    """The turns of one dungeon, or what is left of them: all take the best they can pay."""
+    there = tokens_of(tokens, dungeon)
+    if there == 0:
+        return so_far
+    hands, points, spent = so_far
+    waiting = turns(s, dungeon)
+    while there and waiting:
+        gatherer = next_gatherer(waiting)
+        waiting &= ~(_PLAYER << (gatherer * _PLAYER_BITS))
+        at_it = dungeon == s.gather_dungeon and gatherer == s.current_player
+        hand, there, gained, gone = gather(
+            hand_of(hands, gatherer),
+            there,
+            market,
+            int(s.crew[gatherer, dungeon]),
+            left_over_word(s) if at_it else 0,
+        )
+        hands = with_hand(hands, gatherer, hand)
+        points += gained << (gatherer * _PLAYER_BITS)
+        spent += gone << (gatherer * _PLAYER_BITS)
     return hands, points, spent
+
+
+@kernel
+def gather_from(s: Row, market: int, tokens: Tokens, dungeon: int, so_far: Round) -> Round:
+    """The rest of a scoring round, from this dungeon on."""
+    for later in range(dungeon, DUNGEONS):
+        so_far = gather_in(s, market, tokens, later, so_far)
+    return so_far
+
+
+@kernel
+def scoring_round(s: Row, market: int, hands: Hands, tokens: Tokens) -> Round:
+    """A scoring round now; during one, what is left of it."""
+    return gather_from(s, market, tokens, max(int(s.gather_dungeon), 0), (hands, 0, 0))
 
 
 @kernel
@@ -338,14 +360,10 @@ def gained_by(s: Row, points: int, player: int) -> int:
 
 
 @kernel
-def outlook(s: Row, hands: Hands, tokens: Tokens, player: int, certain: bool) -> int:
-    """The lead of a player over the others' mean if a scoring round came now, in which all take the best they can pay.
-
-    If that round is certain, it may end the game. During a scoring round it is what is left of it.
-    """
+def balance(s: Row, market: int, after: Round, player: int) -> Balance:
+    """How a player stands after a scoring round."""
     rivals = int(s.num_players) - 1
-    market = market_word(s)
-    hands, points, spent = scoring_round(s, hands, tokens)
+    hands, points, spent = after
     lead, kept, final, best_other = 0, 0, 0, 0
     for seat in range(rivals + 1):
         gained = gained_by(s, points, seat)
@@ -358,7 +376,21 @@ def outlook(s: Row, hands: Hands, tokens: Tokens, player: int, certain: bool) ->
             final = total
         else:
             best_other = max(best_other, total)
+    return lead, kept, final, best_other
+
+
+@kernel
+def lead_by(s: Row, balance: Balance, certain: bool) -> int:
+    """The lead of a player over the others' mean; if the scoring round is certain, it may end the game."""
+    lead, kept, final, best_other = balance
     ends = max(final, best_other) >= s.target
     if certain and ends:
         return POINT * (final - best_other) + (GAME if final > best_other else -GAME)
-    return (lead + (kept * KEPT_AT_THE_END // PERCENT if ends else kept)) // rivals
+    return (lead + (kept * KEPT_AT_THE_END // PERCENT if ends else kept)) // (int(s.num_players) - 1)
+
+
+@kernel
+def outlook(s: Row, hands: Hands, tokens: Tokens, player: int, certain: bool) -> int:
+    """The lead of a player if a scoring round came now; during one it is what is left of it."""
+    market = market_word(s)
+    return lead_by(s, balance(s, market, scoring_round(s, market, hands, tokens), player), certain)
