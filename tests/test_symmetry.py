@@ -103,7 +103,7 @@ def test_weights_between_dungeons_depend_on_nothing_but_their_order() -> None:
     units = [Unit("crew", dungeon=dungeon) for dungeon in range(DUNGEONS)]
     layer = SharedLinear(units, units)
     assert len(layer.shared) == 3
-    shared = (layer.weight / layer.scale).detach().numpy()
+    shared = (layer.weight.t() / layer.scale).detach().numpy()
     for same in (
         shared[np.eye(DUNGEONS, dtype=bool)],
         shared[np.tri(DUNGEONS, k=-1) > 0],

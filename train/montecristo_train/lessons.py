@@ -112,7 +112,7 @@ def play_lesson(model: MaskablePPO, env: SelfPlayVecEnv, subject: Subject) -> tu
         shares[taught] = try_out(view, taught, subject.tries, subject.rounds)
         lessons.append((seen, masks, shares, players))
         with torch.no_grad():
-            features = model.policy.extract_features(torch.from_numpy(seen).float())
+            features = model.policy.extract_features(torch.from_numpy(seen))
             logits = model.policy.action_net(features).numpy()
         noise = env.rng.gumbel(size=logits.shape)
         seen, *_ = env.step(np.where(masks, HASTE * logits + noise, -np.inf).argmax(axis=1))
@@ -152,7 +152,7 @@ def loss_of(
     It is linear in the shares of the win, whose errors have a mean of zero: so they cancel out. Decisions that are held
     cost how much they differ from what they were.
     """
-    features = model.policy.extract_features(seen.float())
+    features = model.policy.extract_features(seen)
     logs = torch.log_softmax(model.policy.action_net(features).masked_fill(~masks, NO_CHOICE), dim=1)
     chosen = logs.exp()
     expected = (chosen * shares).sum(dim=1)

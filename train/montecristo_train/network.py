@@ -16,6 +16,7 @@ from torch import nn
 from montecristo_agents import advice
 from montecristo_agents.policy import Network
 from montecristo_env import InvalidArgument, observation
+from montecristo_train.sparse import sparse_linear
 from montecristo_train.symmetry import SharedLinear, Unit, action_units, hidden_units, input_units
 
 FIRST = "trunk.0.weight"  # the layer that sees the inputs
@@ -56,15 +57,26 @@ class Trunk(BaseFeaturesExtractor):
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """The features of a batch of observations, as counts."""
-        features = observations * self.scale
+        first: Any = self.layers[0]
+        counts = observations.to(torch.int8)  # some ways through Stable-Baselines3 make floats of them
+        features = torch.relu_(sparse_linear(counts, self.scale, first.weight.t(), first.bias))
         with torch.autocast("cpu", torch.bfloat16, enabled=self.in_bfloat16):
-            for layer in self.layers:
-                features = torch.relu(layer(features))
+            for layer in list(self.layers)[1:]:
+                features = torch.relu_(layer(features))
         return features.float()
 
 
-class SymmetricPolicy(MaskableActorCriticPolicy):
-    """The policy of Stable-Baselines3 with heads that share their weights, too."""
+class CountingPolicy(MaskableActorCriticPolicy):
+    """The policy of Stable-Baselines3, which leaves observations to the trunk as they are: as counts."""
+
+    def extract_features(self, obs: Any, features_extractor: BaseFeaturesExtractor | None = None) -> torch.Tensor:
+        """What the trunk makes of observations."""
+        features: torch.Tensor = self.features_extractor(obs)
+        return features
+
+
+class SymmetricPolicy(CountingPolicy):
+    """The same with heads that share their weights, too."""
 
     def _build(self, lr_schedule: Schedule) -> None:
         super()._build(lr_schedule)
@@ -78,7 +90,7 @@ class SymmetricPolicy(MaskableActorCriticPolicy):
 def make_policy(hidden: tuple[int, ...], symmetric: bool, bfloat16: bool) -> dict[str, Any]:
     """What makes the policy of Stable-Baselines3 this network."""
     return {
-        "policy": SymmetricPolicy if symmetric else MaskableActorCriticPolicy,
+        "policy": SymmetricPolicy if symmetric else CountingPolicy,
         "policy_kwargs": {
             "features_extractor_class": Trunk,
             "features_extractor_kwargs": {"hidden": hidden, "symmetric": symmetric, "bfloat16": bfloat16},

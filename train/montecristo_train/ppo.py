@@ -53,8 +53,8 @@ S = TypeVar("S", bound=SelfPlaySettings)
 EVALUATION_SEED = 1_000_003  # deals that no table of a run is likely to play
 
 
-def make_model(settings: Settings, env: SelfPlayVecEnv) -> MaskablePPO:
-    """MaskablePPO, but for the buffer that credits every seat with its own rewards."""
+def make_model(settings: Settings, env: SelfPlayVecEnv, **policy: Any) -> MaskablePPO:
+    """MaskablePPO, but for the buffer that credits every seat with its own rewards; `policy` replaces our network."""
     first, last = settings.learning_rate, settings.final_learning_rate
     return MaskablePPO(
         env=env,
@@ -70,7 +70,7 @@ def make_model(settings: Settings, env: SelfPlayVecEnv) -> MaskablePPO:
         max_grad_norm=settings.gradient_limit,
         rollout_buffer_class=SeatRolloutBuffer,
         rollout_buffer_kwargs={"table": env},
-        **make_policy(settings.hidden, settings.symmetric, settings.bfloat16),
+        **(policy or make_policy(settings.hidden, settings.symmetric, settings.bfloat16)),
         seed=settings.seed,
         device="cpu",
     )

@@ -7,7 +7,7 @@ them depends only on their roles, and on whether they belong to the same kind, a
 later one. To those who play it, it is a network like any other, since the shared weights are written out in full.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,9 @@ from torch.nn import functional
 
 from montecristo_agents import advice
 from montecristo_env import actions, observation
+from montecristo_env.core._jit import Library
 from montecristo_env.core.constants import DUNGEONS, KINDS, NONE
+from montecristo_env.threads import share
 
 UNITS_PER_CHANNEL = 80  # of a layer: there is a channel of every dungeon and kind for each so many units
 
@@ -129,6 +131,55 @@ def _shared_weights(before: list[Unit], after: list[Unit]) -> NDArray[np.int64]:
     return np.unique(keys, return_inverse=True)[1].reshape(keys.shape).astype(np.int64)
 
 
+library = Library("shared weights", __file__)
+PARTS = 2  # of the weights, each with sums of its own, whatever the number of threads: so sums are always the same
+
+
+@library.entry_point
+def write_weights(
+    shared: np.ndarray, places: np.ndarray, scale: np.ndarray, out: np.ndarray, begin: int, end: int
+) -> None:
+    """Writes out some parts of the weights."""
+    for k in range(begin * places.size // PARTS, end * places.size // PARTS):
+        out[k] = shared[places[k]] * scale[k]
+
+
+@library.entry_point
+def sum_gradients(
+    gradients: np.ndarray, places: np.ndarray, scale: np.ndarray, sums: np.ndarray, begin: int, end: int
+) -> None:
+    """The reverse: adds up what some parts of the weights would change, by part and shared weight."""
+    for part in range(begin, end):
+        sums[part] = 0
+        for k in range(part * places.size // PARTS, (part + 1) * places.size // PARTS):
+            sums[part, places[k]] += gradients[k] * scale[k]
+
+
+class _WriteOut(torch.autograd.Function):
+    """Torch does the same by `index_select`, and a product, in three times the time."""
+
+    @staticmethod
+    def forward(ctx: Any, shared: torch.Tensor, places: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        ctx.arrays = places.numpy(), scale.numpy().ravel()
+        ctx.size = len(shared)
+        out = np.empty(scale.shape, np.float32)
+        share(write_weights, shared.numpy(), *ctx.arrays, out.ravel(), size=PARTS, threads=torch.get_num_threads())
+        return torch.from_numpy(out)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        sums = np.empty((PARTS, ctx.size), np.float32)
+        changes = gradients[0].contiguous().numpy().ravel()
+        share(sum_gradients, changes, *ctx.arrays, sums, size=PARTS, threads=torch.get_num_threads())
+        return torch.from_numpy(sums.sum(axis=0)), None, None
+
+
+def _call_every_entry_point() -> None:
+    places, scale, numbers = np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.float32)
+    write_weights(numbers, places, scale, numbers.copy(), 0, 0)
+    sum_gradients(numbers, places, scale, np.zeros((PARTS, 0), np.float32), 0, 0)
+
+
 class SharedLinear(nn.Module):
     """A linear layer between units that shares its weights.
 
@@ -146,18 +197,30 @@ class SharedLinear(nn.Module):
         self.bias_places: torch.Tensor
         self.scale: torch.Tensor
         biases = _number([f"{unit.role} {unit.dungeon}" for unit in after])  # so that dungeons can differ
-        self.register_buffer("places", torch.from_numpy(places.ravel()), persistent=False)
+        # As (before, after), which is how `sparse_linear` wants the weights of a first layer.
+        self.register_buffer("places", torch.from_numpy(places.T.ravel().astype(np.int32)), persistent=False)
         self.register_buffer("bias_places", torch.from_numpy(biases), persistent=False)
         # What comes from many units that are alike is their sum, by the root of their number.
-        self.register_buffer("scale", torch.from_numpy(alike.astype(np.float32) ** -0.5), persistent=False)
+        self.register_buffer("scale", torch.from_numpy(alike.T.astype(np.float32) ** -0.5), persistent=False)
         distinct = float(np.mean([len(np.unique(line)) for line in places]))
         self.shared = nn.Parameter(torch.randn(int(places.max()) + 1) * (gain / distinct**0.5))
         self.shared_bias = nn.Parameter(torch.zeros(int(biases.max()) + 1))
+        self._kept: torch.Tensor | None = None  # all weights, while nothing is learnt
+        self._kept_version = 0
 
     @property
     def weight(self) -> torch.Tensor:
         """All weights, (after, before)."""
-        return self.shared.index_select(0, self.places).view(self.scale.shape) * self.scale
+        if torch.is_grad_enabled():
+            return self._write_out()
+        if self._kept is None or self._kept_version != self.shared._version:  # something has been learnt since
+            self._kept, self._kept_version = self._write_out(), self.shared._version
+        return self._kept
+
+    def _write_out(self) -> torch.Tensor:
+        library.compile_once(_call_every_entry_point)
+        written: torch.Tensor = _WriteOut.apply(self.shared, self.places, self.scale)  # type: ignore[no-untyped-call]
+        return written.t()
 
     @property
     def bias(self) -> torch.Tensor:
@@ -171,7 +234,7 @@ class SharedLinear(nn.Module):
     def load(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
         """Takes over weights that were written out."""
         with torch.no_grad():
-            _take_means(self.shared, self.places, (weight / self.scale).ravel())
+            _take_means(self.shared, self.places, (weight.t() / self.scale).ravel())
             _take_means(self.shared_bias, self.bias_places, bias)
 
 
