@@ -112,22 +112,6 @@ def test_finds_the_move_that_wins_at_once_though_the_network_likes_another(tmp_p
     assert answers(GuidedAgent(f"{path}:300"), table.games)[0] == CODE["take R3"]
 
 
-def test_the_network_plays_on_until_as_many_rounds_have_begun_as_there_shall(path: Path) -> None:
-    agent, player = GuidedAgent(f"{path}:1:rounds=2"), PolicyAgent(path)
-    games = middle_games(30)
-    played, masks = games.states.copy(), np.empty((30, actions.COUNT), np.int8)
-    seen = agent.network.look(games, masks=masks)
-    agent._play_on(played, played.copy(), seen, agent.network.evaluate(seen)[0])
-    last_rounds = games.states["round_number"] + 2
-    while (going_on := ~games.over & (games.states["round_number"] < last_rounds)).any():
-        rows = np.flatnonzero(going_on)
-        games.step(player.act(PublicView(games), rows), rows)
-    for field in ("score", "hands", "lanes", "round_number", "current_player", "legal"):
-        np.testing.assert_array_equal(played[field], games.states[field], err_msg=field)
-    rows = np.flatnonzero(~games.over)
-    np.testing.assert_array_equal(seen[rows], agent.network.look(games, rows))
-
-
 def test_compiled_and_interpreted_search_agree(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = answers(GuidedAgent(f"{path}:6"), middle_games(3))
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
@@ -141,15 +125,7 @@ def test_compiled_and_interpreted_search_agree(path: Path, monkeypatch: pytest.M
 
 def test_is_called_by_its_model_and_simulations(path: Path) -> None:
     agent = GuidedAgent(f"{path}:20")
-    assert (agent.name, agent.simulations, agent.rounds) == ("policy+mcts:net:20", 20, 2)
-    agent = GuidedAgent(f"{path}:20:rounds=0")
-    assert (agent.name, agent.simulations, agent.rounds) == ("policy+mcts:net:20:rounds=0", 20, 0)
-
-
-@pytest.mark.parametrize("rounds", ["", "-1", "few", "101"])
-def test_a_number_of_rounds_is_asked_for(path: Path, rounds: str) -> None:
-    with pytest.raises(InvalidArgument, match="rounds must be a whole number from 0 to 100"):
-        GuidedAgent(f"{path}:20:rounds={rounds}")
+    assert (agent.name, agent.simulations) == ("policy+mcts:net:20", 20)
 
 
 @pytest.mark.parametrize("settings", ["", "200", ":200"])
@@ -158,7 +134,7 @@ def test_a_path_is_asked_for(settings: str) -> None:
         GuidedAgent(settings)
 
 
-@pytest.mark.parametrize("simulations", ["", "0", "many"])
+@pytest.mark.parametrize("simulations", ["", "0", "many", "20:rounds=2"])
 def test_a_number_of_simulations_is_asked_for(path: Path, simulations: str) -> None:
     with pytest.raises(InvalidArgument, match="the number of simulations must be a whole number from 1"):
         GuidedAgent(f"{path}:{simulations}")

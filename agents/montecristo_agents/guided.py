@@ -11,17 +11,16 @@ from montecristo_agents import advice, tree
 from montecristo_agents.advice import ROOM, Room, advise, room_for_advice
 from montecristo_agents.greedy import MOST_CHOICES
 from montecristo_agents.judgement import FEATURES, judge_with
-from montecristo_agents.mcts import MOST_ROUNDS, MOST_SIMULATIONS, ROUNDS, whole_number
+from montecristo_agents.mcts import MOST_SIMULATIONS, whole_number
 from montecristo_agents.policy import Network, shipped_model
 from montecristo_agents.tree import NODE, add_missing, back_up, descend, forget_hidden, most_visited, plant
 from montecristo_env.agent import PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.actions import COUNT, FIRST
-from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.observation import SIZE, observe
-from montecristo_env.core.rules import play
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.threads import ALL_CORES, share
 
@@ -38,31 +37,28 @@ class GuidedAgent:
 
     `policy+mcts:ppo:200` does so with the network that this package brings along.
 
-    A simulation goes down to a position with a new move, as that of `MctsAgent`, but it is the network that says how
-    likely each move is, and that plays on from there. At the end it says what the player on turn may hope for; the rest
-    is shared among the others as the judge would. Its value head must be trained for the reward "win". All games of a
-    batch are played together, so that the network is asked for all of them at once.
+    A simulation goes down to a position with a new move, as that of `MctsAgent`, but nobody plays on from there: it is
+    the network that says how likely each move is, and what the player on turn may hope for. The rest is shared among
+    the others as the judge would. Its value head must be trained for the reward "win". All games of a batch are played
+    together, so that the network is asked for all of them at once.
 
     Args:
-        settings: the path of a model file, a colon and the number of simulations per decision; then `:rounds=N`, if it
-            is to play on until N rounds of the slide have begun. With 0 the new position is judged at once.
+        settings: the path of a model file, a colon and the number of simulations per decision.
     """
 
     def __init__(self, settings: str = "") -> None:
-        model_file, _, rounds = settings.partition(":rounds=")
-        path, _, simulations = model_file.rpartition(":")
+        path, _, simulations = settings.rpartition(":")
         if not path:
             raise InvalidArgument(
                 f"policy+mcts needs a model file and a number of simulations: policy+mcts:PATH:200, not {settings!r}"
             )
         self.simulations = whole_number("the number of simulations", simulations, 1, MOST_SIMULATIONS)
-        self.rounds = whole_number("rounds", rounds, 0, MOST_ROUNDS) if model_file != settings else ROUNDS
         if path == SHIPPED:
             with shipped_model() as model:
                 self.network = Network.load(model)
         else:
             self.network = Network.load(path)
-        self.name = f"policy+mcts:{Path(path).stem}:{self.simulations}" + (f":rounds={rounds}" if rounds else "")
+        self.name = f"policy+mcts:{Path(path).stem}:{self.simulations}"
         library.compile_once(_call_every_entry_point)
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -87,31 +83,10 @@ class GuidedAgent:
             run(descend_games, roots, keys, trees, played, tried, leaves, seen)
             logits, expected = self.network.evaluate(seen)
             run(grow_trees, played, trees, sizes, leaves, logits)
-            if self.rounds:
-                self._play_on(played, tried, seen, logits)
-                _, expected = self.network.evaluate(seen)
             run(back_up_trees, played, trees, leaves, expected)
         actions = np.empty(roots.size, np.int64)
         run(choose_actions, trees, actions)
         return actions
-
-    def _play_on(self, played: States, tried: States, seen: NDArray[np.int8], logits: NDArray[np.float32]) -> None:
-        """Lets the network play these games for all seats until as many rounds as there shall be have begun."""
-        last_rounds = played["round_number"] + self.rounds
-        going_on = np.arange(played.size)
-        while True:
-            alive = (played["legal"][going_on] != NOTHING) & (played["round_number"][going_on] < last_rounds[going_on])
-            going_on, logits = going_on[alive], logits[alive]
-            if going_on.size == 0:
-                return
-            share(
-                play_best,
-                *(played, going_on, logits, tried, seen),
-                size=going_on.size,
-                threads=ALL_CORES,
-                least=GAMES_PER_THREAD,
-            )
-            logits, _ = self.network.evaluate(seen[going_on])
 
 
 @library.entry_point
@@ -168,24 +143,6 @@ def grow_trees(
 
 
 @library.entry_point
-def play_best(
-    played: States, rows: np.ndarray, logits: np.ndarray, tried: States, seen: np.ndarray, begin: int, end: int
-) -> None:
-    """Makes the likeliest move in some games, each of which has its logits; what is seen then."""
-    room = room_for_advice()
-    for k in range(begin, end):
-        s = played[rows[k]]
-        first = int(FIRST[s.decision])
-        best = NONE
-        for choice in range(int(FIRST[s.decision + 1]) - first):
-            likelier = best == NONE or logits[k, first + choice] > logits[k, first + best]
-            if s.legal & bit(choice) != NOTHING and likelier:
-                best = choice
-        play(s, best)
-        look(s, room, tried[ROOM * begin :], seen[rows[k]])
-
-
-@library.entry_point
 def back_up_trees(
     played: States, trees: np.ndarray, leaves: np.ndarray, expected: np.ndarray, begin: int, end: int
 ) -> None:
@@ -229,6 +186,5 @@ def _call_every_entry_point() -> None:
     plant_trees(roots, trees, numbers, 0, 1)
     descend_games(roots, keys, trees, roots.copy(), aligned_zeros(ROOM, STATE), numbers, seen, 0, 1)
     grow_trees(roots, trees, numbers, numbers, logits, 0, 1)
-    play_best(roots, numbers, logits, aligned_zeros(ROOM, STATE), seen, 0, 0)
     back_up_trees(roots, trees, numbers, expected, 0, 1)
     choose_actions(trees, numbers, 0, 1)
