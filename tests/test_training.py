@@ -28,7 +28,7 @@ from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions, make_agent, observation
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS, Decision
-from montecristo_train import demo, lessons, ppo
+from montecristo_train import curve, demo, lessons, ppo
 from montecristo_train.checkpoint import past_self
 from montecristo_train.network import export
 from montecristo_train.pool import Opponent, Pool
@@ -421,6 +421,18 @@ def test_a_run_leaves_an_agent_metrics_and_a_curve(tmp_path: Path) -> None:
     games = GameBatch(3, [2, 3, 4], seed=0)
     games.step(agent.act(PublicView(games), np.arange(3)))
     assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_a_curve_shows_what_was_measured_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(curve, "png", lambda figure: drawn.append(figure) or b"")
+    lines = [{"steps": step, "train/entropy_loss": -0.1} for step in range(100)]
+    lines.append({"steps": 100, "win_rate/greedy": 0.9})
+    (tmp_path / "metrics").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    curve.draw_curve(tmp_path / "metrics", tmp_path / "picture")
+    once, often = (axis.lines[0] for axis in drawn[0].axes[:2])
+    assert len(once.get_xdata()) == 1 and once.get_marker() == "o"
+    assert len(often.get_xdata()) == 100 and often.get_marker() == "None"
 
 
 @pytest.mark.parametrize("taught", [0, 6])

@@ -16,6 +16,7 @@ PANELS = {
     "game/decisions": "decisions per game",
     "game/margin": "margin of the winner",
 }
+FEW = 10  # points that are marked
 
 
 def draw_curve(metrics: Path, picture: Path) -> None:
@@ -26,7 +27,8 @@ def draw_curve(metrics: Path, picture: Path) -> None:
     for axis, (prefix, title) in zip(axes.flat, PANELS.items(), strict=True):
         for name in sorted({name for line in lines for name in line if name.startswith(prefix)}):
             points = [(line["steps"], line[name]) for line in lines if name in line]
-            axis.plot(*zip(*points, strict=True), label=name.removeprefix(prefix))
+            marker = "o" if len(points) <= FEW else None  # a single point has no line
+            axis.plot(*zip(*points, strict=True), marker=marker, label=name.removeprefix(prefix))
         if not axis.lines:
             axis.set_axis_off()
             continue
