@@ -3,7 +3,8 @@
 The free environment shows the same observations and masks again and again. Two learners meet it, with the settings of a
 preset and a network of its sizes: MaskablePPO itself, with layers of torch's own, and ours, whose first layer passes
 over zeros, and which may share weights. The first is what Stable-Baselines3 and torch allow, and what the bar is about;
-the second shows what the games, the advice and the opponents cost. All work in float32.
+the second shows what the games, the advice and the opponents cost. All work in float32, and with threads of torch that
+spin as little as in our training; GOMP_SPINCOUNT=300000 lets them spin as they do by default.
 
 They are measured in turn, repeat by repeat, and compared within each, so that the noise of the machine hits all alike;
 CPU time suffers less where others compute. Evaluations and checkpoints are not counted.

@@ -1,7 +1,7 @@
 """A linear layer for inputs that are mostly zeros, as observations are: only the others are worked out.
 
-Nine of ten inputs of a network are zeros, and its first layer is the largest one. Passing them over makes that layer
-about three times as fast as torch's, in both directions. What comes out does not depend on the number of threads.
+Of what a network sees, six numbers of seven are zeros, with advice nine of ten, and its first layer is the largest one.
+They are passed over in both directions. What comes out does not depend on the number of threads.
 """
 
 from typing import Any, NamedTuple
