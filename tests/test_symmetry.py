@@ -11,6 +11,7 @@ pytest.importorskip("sb3_contrib")
 
 import torch
 from sb3_contrib import MaskablePPO
+from torch.nn.functional import linear
 
 from montecristo_agents import advice
 from montecristo_agents.policy import Network, shipped_model
@@ -20,7 +21,7 @@ from montecristo_train.network import export, load
 from montecristo_train.ppo import make_model
 from montecristo_train.selfplay import make_env
 from montecristo_train.settings import FULL, SMOKE, Settings
-from montecristo_train.symmetry import SharedLinear, Unit, action_units, hidden_units, input_units
+from montecristo_train.symmetry import ByKind, SharedHead, SharedLinear, Unit, action_units, hidden_units, input_units
 
 SYMMETRIC = dataclasses.replace(SMOKE, tables=6, hidden=(160, 170), symmetric=True, advised=False)
 EXCHANGE = np.array([3, 0, 4, 2, 1])  # the kind that each becomes
@@ -103,7 +104,7 @@ def test_weights_between_dungeons_depend_on_nothing_but_their_order() -> None:
     units = [Unit("crew", dungeon=dungeon) for dungeon in range(DUNGEONS)]
     layer = SharedLinear(units, units)
     assert len(layer.shared) == 3
-    shared = (layer.weight.t() / layer.scale).detach().numpy()
+    shared = (layer.weight / layer.scale).detach().numpy()
     for same in (
         shared[np.eye(DUNGEONS, dtype=bool)],
         shared[np.tri(DUNGEONS, k=-1) > 0],
@@ -111,6 +112,61 @@ def test_weights_between_dungeons_depend_on_nothing_but_their_order() -> None:
     ):
         np.testing.assert_allclose(same, same[0], rtol=1e-6)
     assert len(layer.shared_bias) == DUNGEONS  # what is first in a scoring round is special
+
+
+def test_the_units_of_all_kinds_are_the_same_and_have_the_same_scale() -> None:
+    for units in (input_units(advised=True), input_units(advised=False), action_units("logit"), hidden_units(512)):
+        order = ByKind(units)
+        assert sorted(order.order) == list(range(len(units)))
+        assert all(units[place].kind == NONE for place in order.order[: order.without])
+        for kind, places in enumerate(order.kinds):
+            assert [units[place] for place in places] == [units[first]._replace(kind=kind) for first in order.kinds[0]]
+            if len(units) in (advice.SIZE, observation.SIZE):
+                np.testing.assert_array_equal(advice.SCALE[places], advice.SCALE[order.kinds[0]])
+
+
+def check_that_it_is_as_written_out(layer: SharedLinear, inputs: torch.Tensor, given: torch.Tensor) -> None:
+    """Checks what a layer gives, by kind, and its gradients."""
+    expected = linear(inputs, layer.weight, layer.bias)[:, layer.after.order]
+    torch.testing.assert_close(given, expected, rtol=1e-4, atol=1e-4)
+    changed = [*layer.parameters()] + [inputs] * inputs.requires_grad
+    back = torch.randn(given.shape, generator=torch.Generator().manual_seed(4))
+    gradients = (torch.autograd.grad(result, changed, back) for result in (given, expected))
+    for mine, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-3)
+
+
+def with_biases(layer: SharedLinear) -> SharedLinear:
+    torch.nn.init.normal_(layer.shared_bias)
+    return layer
+
+
+@pytest.mark.parametrize("rows", [0, 1, 30])
+@pytest.mark.parametrize(
+    ("before", "after"), [(160, 250), (250, 50), (50, 160), (50, 50)]
+)  # with 50 there are no kinds
+def test_a_layer_gives_and_learns_what_all_weights_would(before: int, after: int, rows: int) -> None:
+    layer = with_biases(SharedLinear(hidden_units(before), hidden_units(after)))
+    features = torch.randn(rows, before, requires_grad=True)
+    check_that_it_is_as_written_out(layer, features, layer(features[:, layer.before.order]))
+
+
+@pytest.mark.parametrize("after", [action_units("logit"), [Unit("value")]], ids=["logits", "value"])
+def test_what_heads_give_is_in_the_order_of_actions(after: list[Unit]) -> None:
+    layer = with_biases(SharedHead(hidden_units(250), after))
+    features = torch.randn(30, 250, requires_grad=True)
+    given = layer(features[:, layer.before.order])
+    check_that_it_is_as_written_out(layer, features, given[:, layer.after.order])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 100])
+@pytest.mark.parametrize("after", [50, 160])
+def test_a_layer_that_sees_gives_and_learns_what_all_weights_would(after: int, rows: int) -> None:
+    layer = with_biases(SharedLinear(input_units(advised=True), hidden_units(after)))
+    rng = np.random.default_rng(rows)
+    counts = rng.integers(-128, 128, (rows, advice.SIZE)) * (rng.random((rows, advice.SIZE)) < 0.1)
+    seen, scale = torch.from_numpy(counts.astype(np.int8)), torch.from_numpy(advice.SCALE)
+    check_that_it_is_as_written_out(layer, seen * scale, layer.see(seen, scale))
 
 
 @pytest.mark.parametrize("advised", [False, True])

@@ -17,7 +17,7 @@ from montecristo_agents import advice
 from montecristo_agents.policy import Network
 from montecristo_env import InvalidArgument, observation
 from montecristo_train.sparse import sparse_linear
-from montecristo_train.symmetry import SharedLinear, Unit, action_units, hidden_units, input_units
+from montecristo_train.symmetry import SharedHead, SharedLinear, Unit, action_units, hidden_units, input_units
 
 FIRST = "trunk.0.weight"  # the layer that sees the inputs
 ROUNDING = 0.01  # more than what half precision changes in a weight
@@ -59,7 +59,10 @@ class Trunk(BaseFeaturesExtractor):
         """The features of a batch of observations, as counts."""
         first: Any = self.layers[0]
         counts = observations.to(torch.int8)  # some ways through Stable-Baselines3 make floats of them
-        features = torch.relu_(sparse_linear(counts, self.scale, first.weight.t(), first.bias))
+        if isinstance(first, SharedLinear):
+            features = torch.relu_(first.see(counts, self.scale))
+        else:
+            features = torch.relu_(sparse_linear(counts, self.scale, first.weight.t(), first.bias))
         with torch.autocast("cpu", torch.bfloat16, enabled=self.in_bfloat16):
             for layer in list(self.layers)[1:]:
                 features = torch.relu_(layer(features))
@@ -81,7 +84,7 @@ class SymmetricPolicy(CountingPolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         super()._build(lr_schedule)
         last = hidden_units(self.features_dim)
-        heads: Any = SharedLinear(last, action_units("logit"), FIRST_LOGITS), SharedLinear(last, [Unit("value")], 1.0)
+        heads: Any = SharedHead(last, action_units("logit"), FIRST_LOGITS), SharedHead(last, [Unit("value")], 1.0)
         self.action_net, self.value_net = heads
         optimizer: Any = self.optimizer_class
         self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)

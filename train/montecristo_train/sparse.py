@@ -40,18 +40,19 @@ def count_entries(matrix: np.ndarray, counts: np.ndarray, begin: int, end: int) 
 def list_entries(
     matrix: np.ndarray,
     scale: np.ndarray,
+    places: np.ndarray,
     starts: np.ndarray,
     columns: np.ndarray,
     values: np.ndarray,
     begin: int,
     end: int,
 ) -> None:
-    """Writes what is not zero in some rows, each column multiplied by its scale."""
+    """Writes what is not zero in some rows, each column multiplied by its scale, as one in the place of the column."""
     for row in range(begin, end):
         place = starts[row]
         for column in range(matrix.shape[1]):
             if matrix[row, column] != 0:
-                columns[place] = column
+                columns[place] = places[column]
                 values[place] = matrix[row, column] * scale[column]
                 place += 1
 
@@ -113,12 +114,12 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)])
 
 
-def _entries(matrix: NDArray[np.int8], scale: NDArray[np.float32]) -> Entries:
+def _entries(matrix: NDArray[np.int8], scale: NDArray[np.float32], places: NDArray[np.int64]) -> Entries:
     counts = np.empty(len(matrix), np.int64)
     _share(count_entries, matrix, counts, rows=len(matrix))
     starts = _starts(counts)
     found = Entries(starts, np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32))
-    _share(list_entries, matrix, scale, *found, rows=len(matrix))
+    _share(list_entries, matrix, scale, places, *found, rows=len(matrix))
     return found
 
 
@@ -143,32 +144,46 @@ def _share(function: Any, *args: Any, rows: int) -> None:
 class _SparseLinear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, counts: torch.Tensor, scale: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+        ctx: Any,
+        counts: torch.Tensor,
+        scale: torch.Tensor,
+        places: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor,
     ) -> torch.Tensor:
-        ctx.entries = _entries(counts.numpy(), scale.numpy())
+        ctx.entries = _entries(counts.numpy(), scale.numpy(), places.numpy())
         ctx.inputs = len(weight)
         return _product(ctx.entries, weight.numpy(), bias.numpy())
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None, torch.Tensor, torch.Tensor]:
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None, None, torch.Tensor, torch.Tensor]:
         gradient = gradients[0].contiguous()
         none = np.zeros(gradient.shape[1], np.float32)
         of_weight = _product(_transposed(ctx.entries, ctx.inputs), gradient.numpy(), none)
-        return None, None, of_weight, gradient.sum(dim=0)
+        return None, None, None, of_weight, gradient.sum(dim=0)
 
 
-def sparse_linear(counts: torch.Tensor, scale: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """The same as `(counts * scale) @ weight + bias`, for inputs that are mostly zeros.
+def sparse_linear(
+    counts: torch.Tensor,
+    scale: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    places: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The same as `(counts * scale) @ weight[places] + bias`, for inputs that are mostly zeros.
 
     Args:
         counts: the inputs, (K, inputs), int8.
         scale: what each of them is multiplied by.
         weight: (inputs, outputs), float32.
         bias: of the outputs.
+        places: which of the lines of `weight` each input has; its own, if None.
     """
+    if places is None:
+        places = torch.arange(counts.shape[1])
     library.compile_once(_call_every_entry_point)
     result: torch.Tensor = _SparseLinear.apply(  # type: ignore[no-untyped-call]
-        counts.contiguous(), scale, weight.contiguous(), bias
+        counts.contiguous(), scale, places, weight.contiguous(), bias
     )
     return result
 
@@ -177,6 +192,6 @@ def _call_every_entry_point() -> None:
     nothing = Entries(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
     counts, matrix = np.zeros((0, 0), np.int8), np.zeros((0, 0), np.float32)
     count_entries(counts, nothing.starts, 0, 0)
-    list_entries(counts, nothing.values, *nothing, 0, 0)
+    list_entries(counts, nothing.values, nothing.starts, *nothing, 0, 0)
     transpose_entries(*nothing, nothing.starts, nothing.columns, nothing.values)
     multiply(*nothing, matrix, nothing.values, matrix.copy(), 0, 0)

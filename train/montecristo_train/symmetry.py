@@ -5,6 +5,9 @@ exact symmetry of the game. Dungeons are alike, too, but for their order in a sc
 learns from one position about many. Its units belong to a dungeon, a kind, both or neither; the weight between two of
 them depends only on their roles, and on whether they belong to the same kind, and to the same dungeon, an earlier or a
 later one. To those who play it, it is a network like any other, since the shared weights are written out in full.
+
+While it learns they are not. To a unit all kinds but its own look alike, so what the units of all kinds tell is added
+up, once for all; only what the own kind tells differently is worked out kind by kind. That is less than half the work.
 """
 
 from typing import Any, NamedTuple
@@ -13,13 +16,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.nn import functional
 
 from montecristo_agents import advice
 from montecristo_env import actions, observation
 from montecristo_env.core._jit import Library
 from montecristo_env.core.constants import DUNGEONS, KINDS, NONE
 from montecristo_env.threads import share
+from montecristo_train.sparse import sparse_linear
 
 UNITS_PER_CHANNEL = 80  # of a layer: there is a channel of every dungeon and kind for each so many units
 
@@ -116,7 +119,35 @@ def _number(things: list[str]) -> NDArray[np.int64]:
     return np.unique(things, return_inverse=True)[1].astype(np.int64)
 
 
-def _shared_weights(before: list[Unit], after: list[Unit]) -> NDArray[np.int64]:
+class ByKind:
+    """The order of units that layers work in: those without a kind, then the same ones of each kind.
+
+    Args:
+        units: in any order.
+    """
+
+    def __init__(self, units: list[Unit]) -> None:
+        self.order = np.argsort([unit.kind for unit in units], kind="stable")
+        self.without = sum(unit.kind == NONE for unit in units)
+        self.of_each = (len(units) - self.without) // KINDS
+        self.kinds = self.order[self.without :].reshape(KINDS, self.of_each)
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many have no kind, and how many have one."""
+        return [self.without, self.kinds.size]
+
+    @property
+    def common(self) -> int:
+        """How many are left if all kinds are taken for one."""
+        return self.without + self.of_each
+
+    def without_and(self, kind: int) -> NDArray[np.int64]:
+        """The places of those that have no kind, or this one."""
+        return np.concatenate([self.order[: self.without], self.kinds[kind]])
+
+
+def _shared_weights(before: list[Unit], after: list[Unit]) -> NDArray[np.int32]:
     """For every pair of units, (after, before), which of the shared weights is theirs."""
 
     def places(units: list[Unit]) -> NDArray[np.int64]:
@@ -128,7 +159,7 @@ def _shared_weights(before: list[Unit], after: list[Unit]) -> NDArray[np.int64]:
     other = (kinds != to_kinds[:, None]) & (kinds != NONE) & (to_kinds != NONE)[:, None]
     roles, to_roles = _number([unit.role for unit in before]), _number([unit.role for unit in after])
     keys = ((to_roles[:, None] * len(before) + roles) * 3 + order + 1) * 2 + other
-    return np.unique(keys, return_inverse=True)[1].reshape(keys.shape).astype(np.int64)
+    return np.unique(keys, return_inverse=True)[1].reshape(keys.shape).astype(np.int32)
 
 
 library = Library("shared weights", __file__)
@@ -160,16 +191,16 @@ class _WriteOut(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, shared: torch.Tensor, places: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-        ctx.arrays = places.numpy(), scale.numpy().ravel()
+        ctx.arrays = places.numpy(), scale.numpy()
         ctx.size = len(shared)
-        out = np.empty(scale.shape, np.float32)
-        share(write_weights, shared.numpy(), *ctx.arrays, out.ravel(), size=PARTS, threads=torch.get_num_threads())
+        out = np.empty(len(places), np.float32)
+        share(write_weights, shared.numpy(), *ctx.arrays, out, size=PARTS, threads=torch.get_num_threads())
         return torch.from_numpy(out)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         sums = np.empty((PARTS, ctx.size), np.float32)
-        changes = gradients[0].contiguous().numpy().ravel()
+        changes = gradients[0].contiguous().numpy()
         share(sum_gradients, changes, *ctx.arrays, sums, size=PARTS, threads=torch.get_num_threads())
         return torch.from_numpy(sums.sum(axis=0)), None, None
 
@@ -181,7 +212,7 @@ def _call_every_entry_point() -> None:
 
 
 class SharedLinear(nn.Module):
-    """A linear layer between units that shares its weights.
+    """A linear layer between units that shares its weights; they come and go by kind (see `ByKind`).
 
     Args:
         before: the units that it looks at.
@@ -191,51 +222,98 @@ class SharedLinear(nn.Module):
 
     def __init__(self, before: list[Unit], after: list[Unit], gain: float = 2**0.5) -> None:
         super().__init__()
+        self.before, self.after = ByKind(before), ByKind(after)
         places = _shared_weights(before, after)
         alike = np.array([np.bincount(line, minlength=places.max() + 1)[line] for line in places])
-        self.places: torch.Tensor
-        self.bias_places: torch.Tensor
-        self.scale: torch.Tensor
+        scale = alike.astype(np.float32) ** -0.5  # many that are alike add up to more, by the root of their number
         biases = _number([f"{unit.role} {unit.dungeon}" for unit in after])  # so that dungeons can differ
-        # As (before, after), which is how `sparse_linear` wants the weights of a first layer.
-        self.register_buffer("places", torch.from_numpy(places.T.ravel().astype(np.int32)), persistent=False)
-        self.register_buffer("bias_places", torch.from_numpy(biases), persistent=False)
-        # What comes from many units that are alike is their sum, by the root of their number.
-        self.register_buffer("scale", torch.from_numpy(alike.T.astype(np.float32) ** -0.5), persistent=False)
         distinct = float(np.mean([len(np.unique(line)) for line in places]))
         self.shared = nn.Parameter(torch.randn(int(places.max()) + 1) * (gain / distinct**0.5))
         self.shared_bias = nn.Parameter(torch.zeros(int(biases.max()) + 1))
-        self._kept: torch.Tensor | None = None  # all weights, while nothing is learnt
+        self.places, self.scale, self.bias_places = (torch.from_numpy(array) for array in (places, scale, biases))
+
+        from_one, to_another = self.before.without_and(0), self.after.without_and(1)
+        needed = [np.ix_(to_another, from_one), np.ix_(self.after.kinds[0], self.before.kinds[0])]
+        self._needed_places, self._needed_scale = (
+            torch.from_numpy(np.concatenate([table[part].T.ravel() for part in needed])) for table in (places, scale)
+        )
+        self._common_bias = torch.from_numpy(biases[to_another])
+        lines = np.empty(len(before), np.int64)  # of the common weights
+        lines[from_one] = np.arange(len(from_one))
+        lines[self.before.kinds] = lines[self.before.kinds[0]]
+        self._lines = torch.from_numpy(lines)
+        self._kept: tuple[torch.Tensor, torch.Tensor] | None = None  # the weights, while nothing is learnt
         self._kept_version = 0
 
     @property
     def weight(self) -> torch.Tensor:
-        """All weights, (after, before)."""
+        """All weights, (after, before), with the units in the order in which they were given."""
+        return self.shared[self.places] * self.scale
+
+    @property
+    def bias(self) -> torch.Tensor:
+        """All biases, in that order."""
+        return self.shared_bias[self.bias_places]
+
+    def load(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        """Takes over weights that were written out."""
+        with torch.no_grad():
+            _take_means(self.shared, self.places.ravel(), (weight / self.scale).ravel())
+            _take_means(self.shared_bias, self.bias_places, bias)
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """What the layer gives."""
+        common, own = self._weights()
+        without, kinds = features.split_with_sizes(self.before.sizes, dim=1)
+        kinds = kinds.view(len(features), *self.before.kinds.shape)
+        sums = torch.cat([without, kinds.sum(dim=1)], dim=1)
+        return self._give(torch.addmm(self.shared_bias[self._common_bias], sums, common), kinds.flatten(0, 1) @ own)
+
+    def see(self, counts: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        """What it gives for observations as they are, int8 and mostly zeros, if each number is multiplied by its scale.
+
+        What is alike must have the same scale.
+        """
+        common, own = self._weights()
+        kinds = counts.numpy().take(self.before.kinds.ravel(), axis=1).reshape(-1, self.before.of_each)
+        own_scale = scale[self.before.kinds[0]]
+        return self._give(
+            sparse_linear(counts, scale, common, self.shared_bias[self._common_bias], self._lines),
+            sparse_linear(torch.from_numpy(kinds), own_scale, own, torch.zeros(self.after.of_each)),
+        )
+
+    def _give(self, common: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+        """Adds what is the same for all kinds, (K, common), to what is not, (K * KINDS, of each)."""
+        without, kinds = common.split_with_sizes([self.after.without, self.after.of_each], dim=1)
+        kinds = own.view(len(common), *self.after.kinds.shape) + kinds[:, None]
+        return torch.cat([without, kinds.flatten(1)], dim=1)
+
+    def _weights(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The weights if all kinds are taken for one, and what the own kind adds to them, both (before, after)."""
         if torch.is_grad_enabled():
             return self._write_out()
         if self._kept is None or self._kept_version != self.shared._version:  # something has been learnt since
             self._kept, self._kept_version = self._write_out(), self.shared._version
         return self._kept
 
-    def _write_out(self) -> torch.Tensor:
+    def _write_out(self) -> tuple[torch.Tensor, torch.Tensor]:
         library.compile_once(_call_every_entry_point)
-        written: torch.Tensor = _WriteOut.apply(self.shared, self.places, self.scale)  # type: ignore[no-untyped-call]
-        return written.t()
+        written: torch.Tensor = _WriteOut.apply(  # type: ignore[no-untyped-call]
+            self.shared, self._needed_places, self._needed_scale
+        )
+        before, after = self.before, self.after
+        common, own = written.split_with_sizes([before.common * after.common, before.of_each * after.of_each])
+        common = common.view(before.common, after.common)
+        return common, own.view(before.of_each, after.of_each) - common[before.without :, after.without :]
 
-    @property
-    def bias(self) -> torch.Tensor:
-        """All biases."""
-        return self.shared_bias.index_select(0, self.bias_places)
 
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+class SharedHead(SharedLinear):
+    """The same, but what it gives is in the order in which its units were given."""
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
         """What the layer gives."""
-        return functional.linear(inputs, self.weight, self.bias)
-
-    def load(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
-        """Takes over weights that were written out."""
-        with torch.no_grad():
-            _take_means(self.shared, self.places, (weight.t() / self.scale).ravel())
-            _take_means(self.shared_bias, self.bias_places, bias)
+        back = torch.from_numpy(np.argsort(self.after.order))
+        return super().forward(features).index_select(1, back)
 
 
 def _take_means(shared: torch.Tensor, places: torch.Tensor, values: torch.Tensor) -> None:
