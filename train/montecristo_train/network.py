@@ -15,7 +15,8 @@ from torch import nn
 
 from montecristo_agents import advice
 from montecristo_agents.policy import Network
-from montecristo_env import InvalidArgument, observation
+from montecristo_env import InvalidArgument, actions, observation
+from montecristo_train.choice import LegalChoice
 from montecristo_train.sparse import sparse_linear
 from montecristo_train.symmetry import SharedHead, SharedLinear, Unit, action_units, hidden_units, input_units
 
@@ -71,6 +72,10 @@ class Trunk(BaseFeaturesExtractor):
 
 class CountingPolicy(MaskableActorCriticPolicy):
     """The policy of Stable-Baselines3, which leaves observations to the trunk as they are: as counts."""
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        self.action_dist = LegalChoice(actions.COUNT)
+        super()._build(lr_schedule)
 
     def extract_features(self, obs: Any, features_extractor: BaseFeaturesExtractor | None = None) -> torch.Tensor:
         """What the trunk makes of observations."""

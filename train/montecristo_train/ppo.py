@@ -25,7 +25,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import TensorBoardOutputFormat, configure
-from torch.distributions import Distribution
 
 from montecristo_agents.arena import play
 from montecristo_agents.policy import Network, PolicyAgent
@@ -228,7 +227,6 @@ def provenance() -> dict[str, str]:
 def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
     """Trains, or goes on training, in a run folder, and returns the trained network."""
     torch.set_num_threads(settings.threads)
-    Distribution.set_default_validate_args(False)  # masks are right, and checks slow
     about = subject(settings.lessons_tries, settings.lessons_rounds, settings.lessons_on, settings.start)
     env = make_env(settings)
     model = make_model(settings, env)
