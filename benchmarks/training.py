@@ -3,17 +3,21 @@
 The free environment shows the same observations and masks again and again. Two learners meet it, with the settings of a
 preset and a network of its sizes: MaskablePPO itself, with layers of torch's own, and ours, whose first layer passes
 over zeros, and which may share weights. The first is what Stable-Baselines3 and torch allow, and what the bar is about;
-the second shows what the games, the advice and the opponents cost. All work in float32, and with threads of torch that
-spin as little as in our training; GOMP_SPINCOUNT=300000 lets them spin as they do by default.
+the second shows what the games, the advice and the opponents cost. All work in float32.
 
-They are measured in turn, repeat by repeat, and compared within each, so that the noise of the machine hits all alike;
-CPU time suffers less where others compute. Evaluations and checkpoints are not counted.
+Each has a process of its own. In that of MaskablePPO itself the threads of torch are as torch has them; in the others
+they spin less, as in our training. All are measured in turn, repeat by repeat, and compared within each, so that the
+noise of the machine hits all alike; CPU time suffers less where others compute. Evaluations and checkpoints are not
+counted.
 """
 
 import argparse
+import multiprocessing
+import os
 import sys
 import time
 from itertools import pairwise
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -40,6 +44,7 @@ from montecristo_train.settings import PRESETS, Settings
 
 BAR = 0.9  # of the speed of MaskablePPO itself with the free environment
 SELF_PLAY, ITSELF, OUR_LEARNER = "self-play", "MaskablePPO itself, free games", "our learner, free games"
+SPIN, SPIN_BY_DEFAULT = "GOMP_SPINCOUNT", "300000"  # what torch's threads do, unless they are told not to
 
 
 class FreeVecEnv(VecEnv):
@@ -78,17 +83,22 @@ class FreeVecEnv(VecEnv):
         """MaskablePPO asks whether there is such a method, then calls it through `env_method`."""
 
 
-def self_play(settings: Settings) -> MaskablePPO:
-    """The recipe as it is in the middle of a run: games of all ages, the pool full of past selves, shaping."""
+def tables_in_the_middle(settings: Settings) -> SelfPlayVecEnv:
+    """Games of all ages."""
     env = make_env(settings)
     env.shaping = settings.shaping
+    env.games.play_random(100)
+    env.games.reset()
+    return env
+
+
+def self_play(settings: Settings) -> MaskablePPO:
+    """The recipe as it is in the middle of a run: games of all ages, the pool full of past selves, shaping."""
+    env = tables_in_the_middle(settings)
     model = make_model(settings, env)
     for _ in range(settings.pool_size):
         env.pool.add_past_self(past_self(export(model, {})))
-    env.games.play_random(100)
-    env.games.reset()
     env._seat_learners(np.arange(env.num_envs))  # again, now that there are past selves
-    model.learn(settings.tables * settings.rollout)
     return model
 
 
@@ -117,9 +127,9 @@ def policy_of_torch(settings: Settings) -> dict[str, Any]:
     }
 
 
-def free(settings: Settings, like: SelfPlayVecEnv, **policy: Any) -> MaskablePPO:
+def free(settings: Settings, **policy: Any) -> MaskablePPO:
     """MaskablePPO on a free environment, with this policy or, if there is none, that of the recipe."""
-    env: Any = FreeVecEnv(like)
+    env: Any = FreeVecEnv(tables_in_the_middle(settings))
     model = make_model(settings, env, **policy)
     model.rollout_buffer = MaskableRolloutBuffer(
         settings.rollout,
@@ -130,7 +140,6 @@ def free(settings: Settings, like: SelfPlayVecEnv, **policy: Any) -> MaskablePPO
         settings.discount,
         settings.tables,
     )
-    model.learn(settings.tables * settings.rollout)
     return model
 
 
@@ -147,18 +156,46 @@ def cost(model: MaskablePPO, updates: int) -> Clock:
     return Clock((time.perf_counter() - start.wall) / samples, (time.process_time() - start.cpu) / samples)
 
 
-def measure(settings: Settings, repeats: int, updates: int) -> dict[str, Any]:
-    ours = self_play(settings)
-    tables = cast(SelfPlayVecEnv, ours.env)
-    models = {
-        SELF_PLAY: ours,
-        ITSELF: free(settings, tables, **policy_of_torch(settings)),
-        OUR_LEARNER: free(settings, tables),
-    }
-    costs = [{name: cost(model, updates) for name, model in models.items()} for _ in range(repeats)]
+def work(name: str, settings: Settings, threads: int, asked: Connection) -> None:
+    """What a process does: measures so many updates whenever it is asked to, until it is asked for none."""
+    torch.set_num_threads(threads)
+    if name == SELF_PLAY:
+        model = self_play(settings)
+    else:
+        model = free(settings, **(policy_of_torch(settings) if name == ITSELF else {}))
+    cost(model, 1)  # so that everything is compiled, and games are of all ages
+    asked.send(True)
+    while updates := asked.recv():
+        asked.send(cost(model, updates))
+
+
+def start(name: str, settings: Settings, threads: int) -> Connection:
+    """Starts a process; it is ready when it says so."""
+    ours, theirs = multiprocessing.Pipe()
+    spin = os.environ.get(SPIN, SPIN_BY_DEFAULT)
+    if name == ITSELF:
+        os.environ[SPIN] = SPIN_BY_DEFAULT
+    context = multiprocessing.get_context("spawn")
+    context.Process(target=work, args=(name, settings, threads, theirs), daemon=True).start()
+    os.environ[SPIN] = spin
+    theirs.close()  # so that a process that dies is not waited for
+    ours.recv()
+    return ours
+
+
+def measure(settings: Settings, repeats: int, updates: int, threads: int) -> dict[str, Any]:
+    processes = {name: start(name, settings, threads) for name in (SELF_PLAY, ITSELF, OUR_LEARNER)}
+
+    def ask(process: Connection) -> Clock:
+        process.send(updates)
+        return cast(Clock, process.recv())
+
+    costs = [{name: ask(process) for name, process in processes.items()} for _ in range(repeats)]
+    for process in processes.values():
+        process.send(0)
     return {
         "hidden": settings.hidden,
-        "samples_per_second": {name: summary([1 / turn[name].wall for turn in costs]) for name in models},
+        "samples_per_second": {name: summary([1 / turn[name].wall for turn in costs]) for name in processes},
         "ratios": {
             name: {
                 "time": summary([turn[name].wall / turn[SELF_PLAY].wall for turn in costs]),
@@ -177,7 +214,6 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=2, help="per measurement")
     parser.add_argument("--threads", type=int, default=2, help="for torch")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
     results: dict[str, Any] = {
         "machine": machine() | {"torch": torch.__version__, "torch_threads": options.threads},
         "repeats": options.repeats,
@@ -185,7 +221,7 @@ def main() -> None:
     }
     for name in options.presets:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        results["presets"][name] = measure(PRESETS[name][1], options.repeats, options.updates)
+        results["presets"][name] = measure(PRESETS[name][1], options.repeats, options.updates, options.threads)
     print(f"\n{results['machine']['cpu']}, {options.threads} threads; medians of {options.repeats} (lowest to highest)")
     for name, part in results["presets"].items():
         print(f"\n{name}: network {part['hidden']}")
