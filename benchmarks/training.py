@@ -30,6 +30,7 @@ from engine import machine, save, summary
 from gymnasium.spaces import Box
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
@@ -163,6 +164,7 @@ def work(name: str, settings: Settings, threads: int, asked: Connection) -> None
         model = self_play(settings)
     else:
         model = free(settings, **(policy_of_torch(settings) if name == ITSELF else {}))
+    model.set_logger(Logger(None, []))  # else every call of `learn` leaves a folder behind
     cost(model, 1)  # so that everything is compiled, and games are of all ages
     asked.send(True)
     while updates := asked.recv():
