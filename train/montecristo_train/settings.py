@@ -100,13 +100,13 @@ class Settings(SelfPlaySettings):
     lessons_on: tuple[str, ...] = ()
     """The kinds of decision that lessons are about, such as put_token; in others it is held to `start`. None: all."""
     bfloat16: bool = False
-    """Whether hidden layers are worked out in half precision: about twice as fast on processors that know bfloat16."""
+    """Whether hidden layers are worked out in half precision: faster on processors that know it, if not by much."""
     threads: int = 2
     """For torch."""
 
 
 QUICK = Settings(
-    steps=1_500_000,
+    steps=5_000_000,
     tables=256,
     advised=False,
     hidden=(256,),
@@ -156,6 +156,6 @@ FULL = Settings(
 
 PRESETS = {
     "smoke": ("under a minute: to see that it works", SMOKE),
-    "quick": ("about five minutes: an agent that beats random", QUICK),
-    "full": ("about an hour: an agent that beats greedy", FULL),
+    "quick": ("about four minutes: an agent that beats random", QUICK),
+    "full": ("about forty minutes: an agent that beats greedy", FULL),
 }
