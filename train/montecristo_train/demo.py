@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> None:
     for what, command in (
         ("play against it", f"python -m montecristo_env.table --players human policy:{folder / AGENT}"),
         ("let others play against it", f"python -m montecristo_agents.arena mcts:200 policy:{folder / AGENT}"),
-        ("train a stronger one, in forty minutes", "python -m montecristo_train.ppo full"),
+        ("train a stronger one, 40 minutes", "python -m montecristo_train.ppo full"),
         ("see all settings", "python -m montecristo_train.ppo quick --help"),
     ):
         console.print(f"  {what:34}[b]{command}[/b]", soft_wrap=True)
