@@ -10,7 +10,9 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ from montecristo_env.core._jit import INTERPRETED
 pytestmark = [pytest.mark.engine, pytest.mark.interpreted]
 
 TESTS = Path(__file__).parent
+NOBODY = 65534  # the user who owns nothing
 NOT_THERE = "montecristo has no such thing"
 
 
@@ -1008,17 +1011,34 @@ def test_a_folder_that_cannot_be_written_gives_the_error_of_the_system(record: G
     assert files(tmp_path) == ["file", "folder"] and files(tmp_path / "folder") == []
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_forbidden_folder_keeps_the_older_file(record: GameRecord, tmp_path: Path) -> None:
-    path = tmp_path / "game.json"
-    path.write_text("older", encoding="utf-8")
-    tmp_path.chmod(0o500)
+@contextmanager
+def without_the_rights_of_root() -> Iterator[None]:
+    """Root may write everywhere: for a moment this process is nobody's."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
     try:
-        with pytest.raises(PermissionError):
-            record.save(path)
+        yield
     finally:
-        tmp_path.chmod(0o700)
-    assert path.read_text(encoding="utf-8") == "older" and files(tmp_path) == ["game.json"]
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has other rights")
+def test_a_forbidden_folder_keeps_the_older_file(record: GameRecord) -> None:
+    with tempfile.TemporaryDirectory() as name:  # not below `tmp_path`, where nobody else may look
+        folder = Path(name)
+        path = folder / "game.json"
+        path.write_text("older", encoding="utf-8")
+        folder.chmod(0o555)
+        try:
+            with without_the_rights_of_root():
+                assert path.read_text(encoding="utf-8") == "older"  # so it is not the folder above that is forbidden
+                with pytest.raises(PermissionError):
+                    record.save(path)
+        finally:
+            folder.chmod(0o700)
+        assert path.read_text(encoding="utf-8") == "older" and files(folder) == ["game.json"]
 
 
 def test_files_that_are_no_records_are_refused_with_their_name(record: GameRecord, tmp_path: Path) -> None:

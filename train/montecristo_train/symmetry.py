@@ -237,7 +237,7 @@ class SharedLinear(nn.Module):
         self._needed_places, self._needed_scale = (
             torch.from_numpy(np.concatenate([table[part].T.ravel() for part in needed])) for table in (places, scale)
         )
-        self._common_bias = torch.from_numpy(biases[to_another])
+        self._common_bias_places = torch.from_numpy(biases[to_another])
         lines = np.empty(len(before), np.int64)  # of the common weights
         lines[from_one] = np.arange(len(from_one))
         lines[self.before.kinds] = lines[self.before.kinds[0]]
@@ -267,7 +267,7 @@ class SharedLinear(nn.Module):
         without, kinds = features.split_with_sizes(self.before.sizes, dim=1)
         kinds = kinds.view(len(features), *self.before.kinds.shape)
         sums = torch.cat([without, kinds.sum(dim=1)], dim=1)
-        return self._give(torch.addmm(self.shared_bias[self._common_bias], sums, common), kinds.flatten(0, 1) @ own)
+        return self._give(torch.addmm(self._common_bias(), sums, common), kinds.flatten(0, 1) @ own)
 
     def see(self, counts: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
         """What it gives for observations as they are, int8 and mostly zeros, if each number is multiplied by its scale.
@@ -278,7 +278,7 @@ class SharedLinear(nn.Module):
         kinds = counts.numpy().take(self.before.kinds.ravel(), axis=1).reshape(-1, self.before.of_each)
         own_scale = scale[self.before.kinds[0]]
         return self._give(
-            sparse_linear(counts, scale, common, self.shared_bias[self._common_bias], self._lines),
+            sparse_linear(counts, scale, common, self._common_bias(), self._lines),
             sparse_linear(torch.from_numpy(kinds), own_scale, own, torch.zeros(self.after.of_each)),
         )
 
@@ -287,6 +287,9 @@ class SharedLinear(nn.Module):
         without, kinds = common.split_with_sizes([self.after.without, self.after.of_each], dim=1)
         kinds = own.view(len(common), *self.after.kinds.shape) + kinds[:, None]
         return torch.cat([without, kinds.flatten(1)], dim=1)
+
+    def _common_bias(self) -> torch.Tensor:
+        return self.shared_bias[self._common_bias_places]
 
     def _weights(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The weights if all kinds are taken for one, and what the own kind adds to them, both (before, after)."""
@@ -310,10 +313,13 @@ class SharedLinear(nn.Module):
 class SharedHead(SharedLinear):
     """The same, but what it gives is in the order in which its units were given."""
 
+    def __init__(self, before: list[Unit], after: list[Unit], gain: float = 2**0.5) -> None:
+        super().__init__(before, after, gain)
+        self._back = torch.from_numpy(np.argsort(self.after.order))
+
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """What the layer gives."""
-        back = torch.from_numpy(np.argsort(self.after.order))
-        return super().forward(features).index_select(1, back)
+        return super().forward(features).index_select(1, self._back)
 
 
 def _take_means(shared: torch.Tensor, places: torch.Tensor, values: torch.Tensor) -> None:
