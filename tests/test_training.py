@@ -413,6 +413,9 @@ def test_a_run_leaves_an_agent_metrics_and_a_curve(tmp_path: Path) -> None:
     for name in ("win_rate/random", "train/entropy_loss", "train/approx_kl", "train/explained_variance", "game/margin"):
         assert name in lines[-1], name
     assert "game/margin" not in lines[0]  # nobody knows it yet
+    evaluated = ["win_rate/random" in line for line in lines]  # and not said again while nothing new was measured
+    assert evaluated == [line["rollouts"] % settings.evaluate_every == 0 for line in lines[:-1]] + [True]
+    assert not all(evaluated)
     assert (tmp_path / ppo.CURVE).read_bytes().startswith(b"\x89PNG")
     facts = json.loads((tmp_path / ppo.SETTINGS).read_text())
     assert facts["settings"]["seed"] == TINY.seed and "torch" in facts["made_with"]

@@ -85,6 +85,7 @@ class Coach(BaseCallback):
         self.settings, self.folder, self.env = settings, folder, env
         self.rollouts = 0
         self.latest: dict[str, float] = {}  # results of the last evaluation
+        self._unlogged: dict[str, float] = {}  # the same, until they are in the metrics, once
         self._progress = progress
         self._bar = progress.add_task("training", total=settings.steps, fps=0.0, results="")
         self._settled = True  # nothing has been learnt since the last report
@@ -136,14 +137,15 @@ class Coach(BaseCallback):
     def evaluate(self) -> None:
         """Plays the best moves of the learner against the baselines and its past selves."""
         past = [member.agent for member in self.env.pool.members if member.past_self]
-        self.latest = win_rates(self.settings, PolicyAgent(export(self.model, {})), past[-1:])
+        self.latest = self._unlogged = win_rates(self.settings, PolicyAgent(export(self.model, {})), past[-1:])
 
     def _log(self, rate: float) -> None:
         """One line of metrics, for TensorBoard too."""
         logged = self.model.logger.name_to_value
         episodes = list(self.model.ep_info_buffer or [])
         metrics = {name: float(logged[name]) for name in logged if name.startswith("train/")}
-        metrics |= self.latest
+        metrics |= self._unlogged
+        self._unlogged = {}
         metrics["time/fps"] = rate
         if episodes:
             metrics["game/decisions"] = float(np.mean([episode["l"] for episode in episodes]))

@@ -132,6 +132,7 @@ class Training:
         self.settings, self.folder = settings, folder
         self.algorithm: PPO = make_config(settings).build_algo()
         self.latest: dict[str, float] = {}  # results of the last evaluation
+        self._unlogged: dict[str, float] = {}  # the same, until they are in the metrics, once
         self.steps = 0
 
     def resume(self) -> None:
@@ -165,12 +166,13 @@ class Training:
 
     def evaluate(self) -> None:
         """Plays the best moves of the learner against the baselines."""
-        self.latest = win_rates(self.settings, PolicyAgent(self.network()), [])
+        self.latest = self._unlogged = win_rates(self.settings, PolicyAgent(self.network()), [])
 
     def _log(self, result: dict[str, Any], rate: float) -> None:
         """One line of metrics, for the file and for people."""
         learner = result["learners"][DEFAULT_MODULE_ID]
-        metrics = {"steps": self.steps, "rollouts": self.algorithm.iteration, "time/fps": rate} | self.latest
+        metrics = {"steps": self.steps, "rollouts": self.algorithm.iteration, "time/fps": rate} | self._unlogged
+        self._unlogged = {}
         metrics |= {f"train/{name}": float(learner[name]) for name in ("policy_loss", "vf_loss", "entropy")}
         metrics |= {f"game/{name}": float(value) for name, value in result["env_runners"].get("game", {}).items()}
         with writing(self.folder / METRICS), (self.folder / METRICS).open("a", encoding="utf-8") as file:
