@@ -98,6 +98,11 @@ class GameBatch:
         states["market_values"] = self.ruleset.market
         states["target"] = self.ruleset.target
         states["round_limit"] = self.ruleset.round_limit
+        states["discard_after_deal"] = self.ruleset.discard == "after_deal"
+        states["refill_when_short"] = self.ruleset.refill == "short"
+        states["reshuffle_when_empty"] = self.ruleset.reshuffle == "empty"
+        states["left_over_bags_last_a_round"] = self.ruleset.left_over_bags == "round"
+        states["chest_ends_game"] = self.ruleset.game_end == "chest"
         self._adopt(states)
         self.run(batch.start_games, self._all, seeds)
 

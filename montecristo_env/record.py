@@ -41,7 +41,7 @@ from montecristo_env.ruleset import Ruleset
 from montecristo_env.web.film import film, page
 
 FORMAT = "montecristo-record"
-VERSION = 1
+VERSION = 2
 DIGITS = 4  # of probabilities and values
 ROUNDING = 0.01  # what probabilities may be above 1 in all, being rounded
 
@@ -324,17 +324,18 @@ def _chance_events(before: np.void, ready: np.void, after: np.void) -> list[Even
     if after["offer_size"] > before["offer_size"]:
         old = _pile(ready)[: min(before["pile_size"], after["offer_size"])]
         drawn = [str(card(int(number))) for number in ready["slot_card"][old]]
-        events += [{"draw": drawn}] if drawn else []
-        if shuffle:  # the rest comes from the new pile, in no particular order
-            rest = [str(c) for c in cards(after["offer"])]
-            for known in drawn:
-                rest.remove(known)
-            events += [*shuffle, {"draw": rest}]
+        rest = [str(c) for c in cards(after["offer"])]
+        for known in drawn:
+            rest.remove(known)
+        # what the old pile did not have comes from the new one, in no particular order
+        events += [*([{"draw": drawn}] if drawn else []), *shuffle, *([{"draw": rest}] if rest else [])]
     for player in np.flatnonzero(after["wilds"] > before["wilds"]):
-        events += [*shuffle, {"wild": int(player)}]
+        wild: list[Event] = [{"wild": int(player)}]
+        events += shuffle + wild if before["pile_size"] == 0 else wild + shuffle
     if before["drawn_tokens"][0] == NONE and after["drawn_tokens"][0] != NONE:
-        events += [{"refill": True}] if after["refills"] > before["refills"] else []
-        events.append({"tokens": [str(token(int(number))) for number in after["drawn_tokens"]]})
+        refill: list[Event] = [{"refill": True}] if after["refills"] > before["refills"] else []
+        drawn_tokens: list[Event] = [{"tokens": [str(token(int(number))) for number in after["drawn_tokens"]]}]
+        events += refill + drawn_tokens if before["bag_size"] < TOKENS_DRAWN else drawn_tokens + refill
     return events
 
 

@@ -1,6 +1,8 @@
 """The settings of a game (§1.9)."""
 
+import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from montecristo_env.core.constants import (
@@ -15,7 +17,17 @@ from montecristo_env.core.constants import (
 )
 from montecristo_env.errors import UnplayableRuleset
 
+_MOST_DIGITS = 9  # of a number in a text
 Counts = tuple[tuple[int, ...], ...]
+
+VARIANTS = {
+    "discard": ("at_once", "after_deal"),
+    "refill": ("empty", "short"),
+    "reshuffle": ("needed", "empty"),
+    "left_over_bags": ("dungeon", "round"),
+    "game_end": ("scoring", "chest"),
+}
+"""The settings that name a variant (§1.10), with their values; the first is the default."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,13 @@ class Ruleset:
         market: the values of the five market spaces, best first (§1.8).
         target: the points that end the game at the end of a scoring round (§9.1).
         round_limit: the round after which a game is cut off (§9.4).
+        discard: when a player with 8 cards discards one: "at_once", or "after_deal" (§4.5).
+        refill: when the bag is refilled: as soon as a draw leaves it "empty", or only when it is too "short" (§6.2).
+        reshuffle: when the discard pile becomes a new pile: when a card is "needed", or when a draw leaves the pile
+            "empty" (§4.3).
+        left_over_bags: how long bags left over on a card can be used: in the same "dungeon", or in the "round" (§8.4).
+        game_end: what ends a game in which somebody has reached the target: a "scoring" round, or also a "chest"
+            without one (§9.1).
     """
 
     deck: Counts = ((2, 2, 2),) * KINDS
@@ -37,6 +56,11 @@ class Ruleset:
     market: tuple[int, ...] = (3, 2, 2, 1, 1)
     target: int = 40
     round_limit: int = 100
+    discard: str = "at_once"
+    refill: str = "empty"
+    reshuffle: str = "needed"
+    left_over_bags: str = "dungeon"
+    game_end: str = "scoring"
 
     def __post_init__(self) -> None:
         """Refuses what cannot be played, and makes plain tuples of lists and arrays."""
@@ -49,6 +73,9 @@ class Ruleset:
             raise UnplayableRuleset(f"market must not increase from best to worst, but is {self.market}")
         set_field(self, "target", _integer("target", self.target, 1, MOST_TARGET))
         set_field(self, "round_limit", _integer("round_limit", self.round_limit, 1, MOST_ROUNDS))
+        for name, values in VARIANTS.items():
+            if (value := getattr(self, name)) not in values:
+                raise UnplayableRuleset(f"{name} must be one of {', '.join(values)}, but is {value!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -61,6 +88,35 @@ class Ruleset:
         if not isinstance(settings, dict) or not set(settings) <= set(known):
             raise UnplayableRuleset(f"a rule set is a mapping with some of {', '.join(known)}, not {settings!r}")
         return cls(**settings)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The rule set that a text names, as command lines take it.
+
+        Args:
+            text: settings that differ from the default, such as "refill=short,target=30", or the path of a JSON file
+                with such settings; "" is the default.
+        """
+        if text.endswith(".json"):
+            try:
+                return cls.from_dict(json.loads(Path(text).read_text(encoding="utf-8")))
+            except (OSError, ValueError, RecursionError) as error:
+                if isinstance(error, UnplayableRuleset):
+                    raise
+                raise UnplayableRuleset(f"{text} is no JSON file that can be read: {error}") from None
+        settings: dict[str, Any] = {}
+        for part in filter(None, text.split(",")):
+            name, equals, value = part.partition("=")
+            if not equals or name in settings:
+                raise UnplayableRuleset(f"a rule set is given as name=value,name=value or as a .json file, not {text!r}")
+            settings[name] = int(value) if value.isdecimal() and len(value) <= _MOST_DIGITS else value
+        return cls.from_dict(settings)
+
+    def __str__(self) -> str:
+        """The settings that differ from the default, as `parse` reads them; "default" if none does."""
+        default = type(self)()
+        changed = {name: value for name, value in self.to_dict().items() if value != getattr(default, name)}
+        return ",".join(f"{name}={value}" for name, value in changed.items()) or "default"
 
 
 def _integer(name: str, value: Any, lowest: int, highest: int) -> int:

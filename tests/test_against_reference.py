@@ -177,7 +177,13 @@ EXPECTED: dict[str, Callable[[Sight], list[int]]] = {
     "gather_dungeon": lambda sight: one_of(6, sight.state["gather_dungeon"]),
     "gather_order": gather_order,
     "taking": lambda sight: value_at_kind(sight.state["taking"]),
-    "left_over_bags": lambda sight: sight.state["left_over_bags"],
+    "left_over_bags": lambda sight: [
+        count
+        for seat in range(SEATS)
+        for count in (
+            sight.state["left_over_bags"][(sight.observer + seat) % sight.twin.n] if seat < sight.twin.n else [0] * 5
+        )
+    ],
 }
 
 

@@ -119,6 +119,8 @@ def draw_hidden(s: Row) -> int:
     slot = int(s.pile[s.pile_top])
     s.pile_top = (s.pile_top + 1) & _SLOT_MASK
     s.pile_size -= 1
+    if s.pile_size == 0 and s.reshuffle_when_empty:
+        shuffle_discards_under_pile(s)
     return slot
 
 

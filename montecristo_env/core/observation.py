@@ -66,7 +66,6 @@ _board: list[_Declaration] = [
     ("zone_used", (1,), 1, "Adventurers: he has used his bonus zone"),
     ("reinforcements_left", (1,), REINFORCEMENTS, "Adventurers: reinforcements still open to him"),
     ("chest_dungeons", (DUNGEONS,), 1, "Treasure chest: dungeons already used"),
-    ("left_over_bags", (KINDS,), SIZES - 1, "Scoring: bags paid in this turn and not used up, by kind"),
 ]
 # Shown as they stand in the state, from the observer's seat on.
 _players: list[_Declaration] = [
@@ -82,6 +81,7 @@ _players: list[_Declaration] = [
     ),
     ("hands", (_SEATS, *_PER_TYPE), MOST_CARDS_HELD, "face-up cards by kind and bags"),
     ("wilds", (_SEATS,), MOST_CARDS_HELD, "wild bags held"),
+    ("left_over_bags", (_SEATS, KINDS), SIZES - 1, "Scoring: bags paid and not used up, by kind"),
 ]
 _derived: list[_Declaration] = [
     ("seated", (_SEATS,), 1, "1 for every seat in the game"),
@@ -159,7 +159,7 @@ _AHEAD = OFFSET["supply"] - _at["supply"]  # from a player field's place here to
 _SUPPLY, _MARSEILLE, _ZONES, _CREW = _at["supply"], _at["marseille"], _at["zones"], _at["crew"]
 _LANES_SOURCE, _SLIDE_ROOM = OFFSET["lanes"], LANES * LANE_ROOM
 _LAP_BITS = LAP.bit_length() - 1
-_PLACES, _HANDS, _WILDS = _at["places"], _at["hands"], _at["wilds"]
+_PLACES, _HANDS, _WILDS, _LEFT_OVER = _at["places"], _at["hands"], _at["wilds"], _at["left_over_bags"]
 
 
 @kernel
@@ -190,6 +190,7 @@ def _observe_player(s: Row, seat: int, ego: int, out: np.ndarray) -> None:
     _copy_seat(s, seat, ego, out, _PLACES, DUNGEONS * ADVENTURERS)
     _copy_seat(s, seat, ego, out, _HANDS, CARD_TYPES)
     _copy_seat(s, seat, ego, out, _WILDS, 1)
+    _copy_seat(s, seat, ego, out, _LEFT_OVER, KINDS)
     mark_equal_bytes(out, _MARBLES + ego * _SLIDE_ROOM, s.bytes, _LANES_SOURCE, _SLIDE_ROOM, seat + 1)
 
 
@@ -228,9 +229,9 @@ def _observe_market(s: Row, out: np.ndarray) -> None:
 
 @kernel
 def _observe_phase(s: Row, observer: int, out: np.ndarray) -> None:
+    if s.recipient != NONE:
+        out[_RECIPIENT + _ego(s, s.recipient, observer)] = 1
     match s.decision:
-        case Decision.DEAL:
-            out[_RECIPIENT + _ego(s, s.recipient, observer)] = 1
         case Decision.PUT_TOKEN:
             for i in range(TOKENS_DRAWN):
                 token = int(s.drawn_tokens[i])

@@ -117,7 +117,7 @@ def _in_play(state: Mapping[str, Any], adventurers: Sequence[int]) -> list[str]:
             value = state["taking"][1]
             parts.append(f"paid {value - owed(state)} of {value} for {_treasure(state['taking'])}")
         if rest := left_over(state):
-            parts.append(f"left-over bags: {_treasures(rest)}")
+            parts.append(f"left-over bags: {' '.join(_seat(seat) + ' ' + _treasure(bags) for seat, bags in rest)}")
         lines.append("   ".join(parts))
     return lines
 

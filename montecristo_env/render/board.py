@@ -298,6 +298,7 @@ def _gathering(state: Mapping[str, Any], place: Rect) -> list[Item]:
     rest = left_over(state)
     if rest:
         items.append(Text(x, y + 82, "Left-over bags", 10.5, INK))
-        for i, (kind, count) in enumerate(rest):
-            items.append(token((kind, count), Rect(x + 80 + i * 26, y + 70, 24, 24), "")._replace(piece=""))
+        for i, (seat, bags) in enumerate(rest):
+            items.append(token(bags, Rect(x + 80 + i * 26, y + 70, 24, 24), "")._replace(piece=""))
+            items.append(marble(seat, x + 92 + i * 26, y + 100, 5))
     return items
