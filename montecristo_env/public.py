@@ -12,11 +12,10 @@ def public_state(game: np.void) -> dict[str, Any]:
     """What all players know of a game (a row of `GameBatch.states`).
 
     Seats and kinds are ints, cards and tokens are (kind, bags) and (kind, value); lists of them are sorted. Lanes are
-    given bottom first, the market best first, queues front first. `left_over_bags` are, by
-    player and kind, the bags paid and not used up: while a token is being paid for, what is still owed is its value less
-    the payer's left-over bags of its kind.
-    `recipient` gets the next card of the offer, -1 outside the deal. `gather_order` are the players whose turn in the
-    dungeon is not over, the one whose turn it is first.
+    given bottom first, the market best first, queues front first. `left_over_bags` are, by player and kind, the bags
+    paid and not used up: while a token is being paid for, what is still owed is its value less the payer's left-over
+    bags of its kind. `recipient` gets the next card of the offer, -1 when no card is left to deal. `gather_order` are
+    the players whose turn in the dungeon is not over, the one whose turn it is first.
     """
     n = int(game["num_players"])
     decision = Decision(int(game["decision"]))

@@ -17,6 +17,7 @@ from montecristo_env.core.constants import (
 )
 from montecristo_env.errors import UnplayableRuleset
 
+DEFAULT = "default"  # what the default rule set is called
 _MOST_DIGITS = 9  # of a number in a text
 Counts = tuple[tuple[int, ...], ...]
 
@@ -74,7 +75,8 @@ class Ruleset:
         set_field(self, "target", _integer("target", self.target, 1, MOST_TARGET))
         set_field(self, "round_limit", _integer("round_limit", self.round_limit, 1, MOST_ROUNDS))
         for name, values in VARIANTS.items():
-            if (value := getattr(self, name)) not in values:
+            value: Any = getattr(self, name)
+            if not isinstance(value, str) or value not in values:
                 raise UnplayableRuleset(f"{name} must be one of {', '.join(values)}, but is {value!r}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,32 +93,34 @@ class Ruleset:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The rule set that a text names, as command lines take it.
+        """The rule set that a text names, as command lines take it; the inverse of `str`.
 
         Args:
-            text: settings that differ from the default, such as "refill=short,target=30", or the path of a JSON file
-                with such settings; "" is the default.
+            text: settings that differ from the default, as "refill=short,target=30" or as JSON, or the path of a .json
+                file with such settings; "default" or nothing for the default.
         """
-        if text.endswith(".json"):
+        text = text.strip()
+        if text in ("", DEFAULT):
+            return cls()
+        if text.startswith("{") or text.endswith(".json"):
             try:
-                return cls.from_dict(json.loads(Path(text).read_text(encoding="utf-8")))
+                settings = json.loads(text if text.startswith("{") else Path(text).read_text(encoding="utf-8"))
             except (OSError, ValueError, RecursionError) as error:
-                if isinstance(error, UnplayableRuleset):
-                    raise
-                raise UnplayableRuleset(f"{text} is no JSON file that can be read: {error}") from None
-        settings: dict[str, Any] = {}
-        for part in filter(None, text.split(",")):
-            name, equals, value = part.partition("=")
-            if not equals or name in settings:
-                raise UnplayableRuleset(f"a rule set is given as name=value,name=value or as a .json file, not {text!r}")
-            settings[name] = int(value) if value.isdecimal() and len(value) <= _MOST_DIGITS else value
-        return cls.from_dict(settings)
+                raise UnplayableRuleset(f"no rule set can be read from {text}: {error}") from None
+            return cls.from_dict(settings)
+        parts = [part.partition("=") for part in text.split(",")]
+        if any(not equals for _, equals, _ in parts) or len({name for name, *_ in parts}) < len(parts):
+            raise UnplayableRuleset(
+                f"a rule set is name=value,name=value with each name once, a .json file, or {DEFAULT}; not {text!r}"
+            )
+        numbers = {name: value.isdecimal() and len(value) <= _MOST_DIGITS for name, _, value in parts}
+        return cls.from_dict({name: int(value) if numbers[name] else value for name, _, value in parts})
 
     def __str__(self) -> str:
-        """The settings that differ from the default, as `parse` reads them; "default" if none does."""
-        default = type(self)()
-        changed = {name: value for name, value in self.to_dict().items() if value != getattr(default, name)}
-        return ",".join(f"{name}={value}" for name, value in changed.items()) or "default"
+        changed = {name: value for name, value in self.to_dict().items() if value != getattr(type(self), name)}
+        if any(isinstance(value, tuple) for value in changed.values()):
+            return json.dumps(changed)
+        return ",".join(f"{name}={value}" for name, value in changed.items()) or DEFAULT
 
 
 def _integer(name: str, value: Any, lowest: int, highest: int) -> int:

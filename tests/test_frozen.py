@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 from helpers import share_small_batches
-from montecristo_env import GameBatch
+from montecristo_env import GameBatch, Ruleset
 from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
+from montecristo_env.ruleset import VARIANTS
 
 Signature = dict[str, str]
 
@@ -36,24 +37,26 @@ FROZEN_FEW: Signature = {
 }
 
 ROOT = Path(__file__).resolve().parent.parent
+ALL_VARIANTS = Ruleset(**{name: values[-1] for name, values in VARIANTS.items()})  # §1.10
 PUBLIC_FIELDS = sorted(set(STATE.names or ()) - set(HIDDEN_FIELDS))
 
 
 def signature(games_each: int, threads: int | None = None) -> Signature:
-    """So many games each of 2, 3 and 4 players, played at random to the end."""
+    """So many games each of 2, 3 and 4 players, played at random to the end, by default and with all variants."""
     num_players = np.repeat([2, 3, 4], games_each)
     play, states, observations = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
-    games = GameBatch(num_players.size, num_players, seed=2011, threads=threads)
-    while not games.over.all():
-        acts = games.sample_actions()
-        play.update(games.action_mask().tobytes() + acts.tobytes())
-        observations.update(games.observe().tobytes() + games.observe(player=1).tobytes())
-        for name in PUBLIC_FIELDS:
-            states.update(name.encode() + games.states[name].tobytes())
-        games.step(acts)
-        play.update(games.rewards.tobytes())
-    play.update(games.scores.tobytes() + games.winners.tobytes() + games.seeds.tobytes())
-    play.update(games.terminated.tobytes() + games.truncated.tobytes())
+    for ruleset in (Ruleset(), ALL_VARIANTS):
+        games = GameBatch(num_players.size, num_players, seed=2011, ruleset=ruleset, threads=threads)
+        while not games.over.all():
+            acts = games.sample_actions()
+            play.update(games.action_mask().tobytes() + acts.tobytes())
+            observations.update(games.observe().tobytes() + games.observe(player=1).tobytes())
+            for name in PUBLIC_FIELDS:
+                states.update(name.encode() + games.states[name].tobytes())
+            games.step(acts)
+            play.update(games.rewards.tobytes())
+        play.update(games.scores.tobytes() + games.winners.tobytes() + games.seeds.tobytes())
+        play.update(games.terminated.tobytes() + games.truncated.tobytes())
     for reward in ("rank", "margin"):
         paid = GameBatch(num_players.size, num_players, seed=2011, reward=reward, threads=threads)
         paid.play_random(10_000)

@@ -86,9 +86,9 @@ def extreme() -> dict[str, State]:
         states[f"{n} players, all win"] = state
         state = copy.deepcopy(empty(n))
         state.update(phase="pay", gather_dungeon=5, gather_order=list(range(n)), taking=(2, 3), current_player=n - 1)
-        state["left_over_bags"] = [2, 2, 1, 2, 2]
+        state["left_over_bags"] = [[2, 2, 1, 2, 2], *([0] * 5 for _ in range(n - 1))]
         states[f"{n} players, paying"] = state
-        states[f"{n} players, taking"] = {**state, "phase": "take", "taking": None, "left_over_bags": [2] * 5}
+        states[f"{n} players, taking"] = {**state, "phase": "take", "taking": None, "left_over_bags": [[2] * 5] * n}
         state = copy.deepcopy(state)
         state.update(phase="put_token", gather_dungeon=-1, gather_order=[], taking=None, cylinder=Lane.CHEST)
         state.update(drawn_tokens=[(0, 3), (3, 3), (4, 3)], chest_dungeons=list(range(6)))
@@ -326,7 +326,7 @@ def test_every_decision_is_said_in_plain_words() -> None:
     assert said(state, **placing, zone_used=True) == "Blue may place 1 adventurer in a dungeon"
     assert said(state, phase="reinforce", reinforcements_left=2) == "Blue may send up to 2 reinforcements to dungeons"
     assert said(state, phase="put_token", drawn_tokens=[(1, 3), (0, 1)]) == "Blue puts Ruby 3 into a dungeon"
-    gathering = {"gather_dungeon": 2, "gather_order": [1, 0], "left_over_bags": [0, 1, 0, 0, 0]}
+    gathering = {"gather_dungeon": 2, "gather_order": [1, 0], "left_over_bags": [[0] * 5, [0, 1, 0, 0, 0], [0] * 5]}
     assert said(state, phase="take", **gathering) == "Blue may take a token from dungeon C"
     paying = {**gathering, "phase": "pay", "taking": (1, 3)}
     assert said(state, **paying) == "Blue pays for Ruby 3 from dungeon C: 2 ruby bags owed"
@@ -599,7 +599,9 @@ def test_bad_input_is_refused(show: Any) -> None:
         {"dungeons": [{"tokens": [(0, 1)] * 5, "queue": []}] * 6},
         {"dungeons": [{}] * 6},
         {"supply": [10, 0]},
-        {"left_over_bags": [0] * 4},
+        {"left_over_bags": [[0] * 4] * 2},
+        {"left_over_bags": [[0] * 5]},
+        {"left_over_bags": [[3, 0, 0, 0, 0]] * 2},
     ]
     for bad in broken + [{**state, **change} for change in changes]:
         with pytest.raises(InvalidArgument):

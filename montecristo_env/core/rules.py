@@ -342,7 +342,7 @@ def place_reinforcement(s: Row, choice: int) -> None:
 
 @kernel
 def open_treasure_chest(s: Row) -> None:
-    """Three tokens are drawn, all visible from the start (§6.1); the bag is refilled only here, when short or empty (§6.2)."""
+    """Three tokens are drawn, all visible from the start (§6.1); a bag too short, or emptied, is refilled (§6.2)."""
     if s.bag_size < TOKENS_DRAWN:
         fill_bag(s)
     for i in range(TOKENS_DRAWN):

@@ -295,10 +295,10 @@ def _gathering(state: Mapping[str, Any], place: Rect) -> list[Item]:
         value = state["taking"][1]
         paid = value - owed(state)
         items.append(Text(x, y + 45, f"Paid {paid} of {value} for {code(state['taking'])}", 13, INK))
-    rest = left_over(state)
-    if rest:
-        items.append(Text(x, y + 82, "Left-over bags", 10.5, INK))
-        for i, (seat, bags) in enumerate(rest):
-            items.append(token(bags, Rect(x + 80 + i * 26, y + 70, 24, 24), "")._replace(piece=""))
-            items.append(marble(seat, x + 92 + i * 26, y + 100, 5))
+    owners = left_over(state)
+    if owners:
+        items.append(Text(x, y + 65, "Left-over bags", 10.5, INK))
+        for i, (seat, bags) in enumerate(owners.items()):
+            left, middle = x + i % 2 * 104, y + 82 + i // 2 * 16
+            items += [marble(seat, left + 5, middle, 5), Text(left + 14, middle, " ".join(map(code, bags)), 10.5, INK)]
     return items

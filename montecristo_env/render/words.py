@@ -33,14 +33,13 @@ def owed(state: Mapping[str, Any]) -> int:
     return max(0, int(value) - int(state["left_over_bags"][state["current_player"]][kind]))
 
 
-def left_over(state: Mapping[str, Any]) -> list[tuple[int, tuple[int, int]]]:
-    """Who has left-over bags (§8.4), of which kind and how many. What pays for the token being taken is not shown."""
-    return [
-        (seat, (kind, int(count)))
-        for seat, bags in enumerate(state["left_over_bags"])
-        for kind, count in enumerate(bags)
-        if count and not _is_owed(state, seat, kind)
-    ]
+def left_over(state: Mapping[str, Any]) -> dict[int, list[tuple[int, int]]]:
+    """Whoever has left-over bags (§8.4), with their kinds and numbers; those that pay for a token now do not count."""
+    bags = {
+        seat: [(kind, int(count)) for kind, count in enumerate(counts) if count and not _is_owed(state, seat, kind)]
+        for seat, counts in enumerate(state["left_over_bags"])
+    }
+    return {seat: kinds for seat, kinds in bags.items() if kinds}
 
 
 def _is_owed(state: Mapping[str, Any], seat: int, kind: int) -> bool:
