@@ -60,6 +60,7 @@ def rules_of(ruleset: Ruleset) -> reference.Rules:
         market=ruleset.market,  # type: ignore[arg-type]
         target=ruleset.target,
         round_limit=ruleset.round_limit,
+        **{name: getattr(ruleset, name) for name in reference.VARIANTS},
     )
 
 
