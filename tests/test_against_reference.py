@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -488,7 +488,9 @@ def test_the_twin_has_the_defaults_of_the_engine_and_there_are_32_combinations()
 def test_whole_games_with_any_variants_agree_with_the_twin_at_every_decision(chosen: dict[str, str]) -> None:
     """§1.10: 2, 3 and 4 players; by the usual settings, by odd ones, and with a target that bonus points reach."""
     seed = COMBINATIONS.index(chosen)
-    usual, odd, low = (replace(rules, **chosen) for rules in (Ruleset(), ODD_RULES, Ruleset(target=2)))  # type: ignore[arg-type]
+    usual, odd, low = (
+        Ruleset.from_dict(rules.to_dict() | chosen) for rules in (Ruleset(), ODD_RULES, Ruleset(target=2))
+    )
     players = np.roll([2, 3, 4], seed)
     corners: Counter[str] = Counter()
     for ruleset, count, policies in ((usual, 6, BOLD), (odd, 3, VARIED), (low, 3, ["idle"])):
