@@ -93,6 +93,7 @@ PER_SEAT = {
     "supply",
     "marseille",
     "hands",
+    "left_over_bags",
     "hand_size",
     "wilds",
     "wild_slots",

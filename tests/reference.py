@@ -287,7 +287,7 @@ class Game:
             yield from self.deal_card(self.recipients[0])
         if self.rules.discard == "after_deal":
             for player in self.clockwise(self.active_player):
-                yield from self.keep_hand_limit(player)
+                yield from self.keep_hand_limit(player)  # §4.5
 
     def deal_card(self, player: int) -> Script[None]:
         """The active player chooses the card that a player gets; with it that player may have one too many."""
@@ -352,8 +352,8 @@ class Game:
         options: dict[str, Card | None] = {f"discard {notation(card)}": card for card in self.hands[player]}
         if self.wilds[player]:
             options["discard W"] = None
-        if self.recipients:
-            self.corners["discard within a deal"] += 1
+        if self.cylinder == SUPPLY:
+            self.corners["discard within a deal" if self.recipients else "discard after a deal"] += 1
         card = yield from self.decide(player, "discard", options)
         if card is None:
             self.corners["wild over the limit"] += 1
@@ -543,6 +543,8 @@ class Game:
             self.lose_left_over_bags(player)  # §8.4
 
     def lose_left_over_bags(self, player: int) -> None:
+        if any(self.left_over_bags[player]):
+            self.corners["left-over bags lost"] += 1
         self.left_over_bags[player] = [0] * len(KINDS)
 
     def can_pay(self, player: int, token: Token) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from helpers import ODD_RULES, TEXT, rules_of
 from montecristo_env import GameBatch, GameRecord, Ruleset, observation
 from montecristo_env.core._jit import INTERPRETED
-from reference import Card, Game, Token
+from reference import STANDARD, VARIANTS, Card, Game, Token
 
 pytestmark = [pytest.mark.engine, pytest.mark.interpreted]
 
@@ -50,9 +51,9 @@ class Sight:
         """1 at a seat; nothing for -1."""
         return [int(seat >= 0 and ego == self.ego(seat)) for ego in range(SEATS)]
 
-    def pieces_by_seat(self, holders: Sequence[Sequence[tuple[int, int]]]) -> list[int]:
-        rows = [*holders[self.observer :], *holders[: self.observer], *[()] * (SEATS - self.twin.n)]
-        return [count for row in rows for count in pieces(row)]
+    def rows_by_seat(self, rows: Sequence[list[int]]) -> list[int]:
+        rotated = [*rows[self.observer :], *rows[: self.observer], *[[0] * len(rows[0])] * (SEATS - self.twin.n)]
+        return [value for row in rotated for value in row]
 
 
 def pieces(items: Sequence[tuple[int, int]]) -> list[int]:
@@ -155,7 +156,7 @@ EXPECTED: dict[str, Callable[[Sight], list[int]]] = {
     "marseille": lambda sight: sight.by_seat(sight.state["marseille"]),
     "wilds": lambda sight: sight.by_seat(sight.state["wilds"]),
     "zones": zones,
-    "hands": lambda sight: sight.pieces_by_seat(sight.state["hands"]),
+    "hands": lambda sight: sight.rows_by_seat([pieces(hand) for hand in sight.state["hands"]]),
     "crew": crew,
     "places": places,
     "marbles": marbles,
@@ -177,13 +178,7 @@ EXPECTED: dict[str, Callable[[Sight], list[int]]] = {
     "gather_dungeon": lambda sight: one_of(6, sight.state["gather_dungeon"]),
     "gather_order": gather_order,
     "taking": lambda sight: value_at_kind(sight.state["taking"]),
-    "left_over_bags": lambda sight: [
-        count
-        for seat in range(SEATS)
-        for count in (
-            sight.state["left_over_bags"][(sight.observer + seat) % sight.twin.n] if seat < sight.twin.n else [0] * 5
-        )
-    ],
+    "left_over_bags": lambda sight: sight.rows_by_seat(sight.state["left_over_bags"]),
 }
 
 
@@ -313,12 +308,17 @@ def stall(codes: list[int]) -> list[int]:
 
 
 def grab(codes: list[int]) -> list[int]:
-    """Opens the chest whenever possible and takes all he can pay: many points, many tokens from one dungeon."""
+    """Opens the chest whenever possible and takes all that can be paid: many points, many tokens from one dungeon."""
     wanted = [code for code in codes if TEXT[code] == "return chest" or TEXT[code].startswith("take")]
     return wanted or [code for code in codes if TEXT[code] != "stop placing"]
 
 
-POLICIES: dict[str, Policy] = {"anything": anything, "stall": stall, "grab": grab}
+def idle(codes: list[int]) -> list[int]:
+    """Lives on bonus points: the target is reached outside of scoring rounds."""
+    return [code for code in codes if TEXT[code] in ("visit points", "stop taking")] or codes
+
+
+POLICIES: dict[str, Policy] = {"anything": anything, "stall": stall, "grab": grab, "idle": idle}
 
 
 # --- The comparison --------------------------------------------------------------------------------------------------
@@ -402,6 +402,7 @@ STALLED = Ruleset(round_limit=14)
 FAR = Ruleset(target=160, round_limit=300)  # scores and rounds beyond one lap of 128
 
 RANDOM = ["anything"]
+BOLD = ["anything", "grab"]
 BOLDER = ["anything", "anything", "grab"]
 VARIED = ["anything", "grab", "stall"]
 LONG = {"left-over bags used", "dungeon emptied", "wild from reshuffle"}
@@ -456,3 +457,44 @@ def test_whole_games_agree_with_the_twin_at_every_decision(case: Case) -> None:
     seed = CASES.index(case)
     corners = compare_games(players, case.ruleset, num_games, seed, case.policies)
     assert INTERPRETED or case.corners <= set(corners), f"never seen: {case.corners - set(corners)}"
+
+
+# --- Variants (§1.10) ------------------------------------------------------------------------------------------------
+
+COMBINATIONS = [dict(zip(VARIANTS, choices, strict=True)) for choices in product(*VARIANTS.values())]
+CASE_OF_VARIANT = {  # what must happen in the games compared, or they say nothing about the variant
+    ("discard", "at_once"): "discard within a deal",
+    ("discard", "after_deal"): "discard after a deal",
+    ("refill", "empty"): "refill of an emptied bag",
+    ("refill", "short"): "refill of a short bag",
+    ("reshuffle", "needed"): "reshuffle",
+    ("reshuffle", "empty"): "reshuffle on the last card",
+    ("left_over_bags", "dungeon"): "left-over bags lost",
+    ("left_over_bags", "round"): "left-over bags of an earlier dungeon used",
+    ("game_end", "scoring"): "target passed by bonus points",
+    ("game_end", "chest"): "end by a chest",
+}
+
+
+def test_the_twin_has_the_defaults_of_the_engine_and_there_are_32_combinations() -> None:
+    """§1.9, §1.10."""
+    assert rules_of(Ruleset()) == STANDARD
+    assert len(COMBINATIONS) == 32 and COMBINATIONS[0] == {name: getattr(Ruleset(), name) for name in VARIANTS}
+
+
+@pytest.mark.parametrize(
+    "chosen", COMBINATIONS[-1:] if INTERPRETED else COMBINATIONS, ids=lambda chosen: "-".join(chosen.values())
+)
+def test_whole_games_with_any_variants_agree_with_the_twin_at_every_decision(chosen: dict[str, str]) -> None:
+    """§1.10: 2, 3 and 4 players; by the usual settings, by odd ones, and with a target that bonus points reach."""
+    seed = COMBINATIONS.index(chosen)
+    usual, odd, low = (
+        Ruleset.from_dict(rules.to_dict() | chosen) for rules in (Ruleset(), ODD_RULES, Ruleset(target=2))
+    )
+    players = np.roll([2, 3, 4], seed)
+    corners: Counter[str] = Counter()
+    for ruleset, count, policies in ((usual, 6, BOLD), (odd, 3, VARIED), (low, 3, ["idle"])):
+        num_games = 1 if INTERPRETED else count
+        corners += compare_games(np.resize(players, num_games), ruleset, num_games, seed, policies)
+    wanted = {CASE_OF_VARIANT[choice] for choice in chosen.items()}
+    assert INTERPRETED or wanted <= set(corners), f"never seen: {wanted - set(corners)}"
