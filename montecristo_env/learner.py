@@ -23,12 +23,12 @@ OBS_DTYPES = ("float32", "int8")
 
 
 def observation_box(obs_dtype: str) -> Box:
-    """The space of observations: shares in [0, 1] as float32, or counts as int8."""
+    """The space of observations: scaled as float32, or counts as int8."""
     if obs_dtype not in OBS_DTYPES:
         raise InvalidArgument(f"obs_dtype must be one of {', '.join(OBS_DTYPES)}, but is {obs_dtype!r}")
-    if obs_dtype == "float32":
-        return Box(0.0, 1.0, (observation.SIZE,), np.float32)
-    return Box(np.zeros(observation.SIZE, np.int8), observation.HIGHEST, dtype=np.int8)
+    dtype = np.dtype(obs_dtype).type
+    highest = observation.HIGHEST * observation.SCALE if obs_dtype == "float32" else observation.HIGHEST
+    return Box(np.zeros(observation.SIZE, dtype), highest, dtype=dtype)
 
 
 class LearnerGames:
@@ -41,7 +41,7 @@ class LearnerGames:
         seat: the learner's, or "random": a new one for every game, which follows from the game's seed.
         ruleset: see `GameBatch`.
         reward: see `GameBatch`.
-        obs_dtype: "float32" for shares in [0, 1], "int8" for counts.
+        obs_dtype: "float32" for scaled observations, "int8" for counts.
 
     An illegal action of the learner ends his game with the reward -1, as in PettingZoo.
     """
