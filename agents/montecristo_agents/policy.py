@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -25,6 +25,9 @@ from montecristo_env.core.chance import stream
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
 from montecristo_env.threads import ALL_CORES, share
+
+if TYPE_CHECKING:
+    from montecristo_agents.entity import EntityNetwork
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -49,7 +52,7 @@ def layout_hash(advised: bool = False) -> str:
     """A hash of what the numbers that a network looks at and the codes of actions stand for, in this version."""
     digest = hashlib.sha256()
     for name, part in observation.FIELDS.items():
-        digest.update(f"{name} {part.slice.start} {part.slice.stop} {part.shape} {part.highest}\n".encode())
+        digest.update(f"{name} {part.group} {part.columns} {part.shape} {part.highest} {part.scale}\n".encode())
     for name, codes in actions.BLOCKS.items():
         digest.update(f"{name} {codes.start} {codes.stop}\n".encode())
     for code in range(actions.COUNT):
@@ -159,6 +162,7 @@ class Network:
         _check_tensors(tensors, _shapes(self.hidden, self.inputs))
         header = {
             "format": FORMAT,
+            "architecture": "perceptron",
             "layout": layout_hash(self.advised),
             "hidden": json.dumps(self.hidden),
             "activation": self.activation,
@@ -187,6 +191,17 @@ class Network:
             raise InvalidModel(f"model {path}: {problem}") from None
 
 
+def load_network(path: str | Path) -> "Network | EntityNetwork":
+    """Reads a model file of either architecture."""
+    from montecristo_agents.entity import ARCHITECTURE, EntityNetwork  # which is made from parts of this module
+
+    try:
+        header, _ = _read(Path(path))
+    except InvalidModel as problem:
+        raise InvalidModel(f"model {path}: {problem}") from None
+    return (EntityNetwork if header.get("architecture") == ARCHITECTURE else Network).load(path)
+
+
 class PolicyAgent:
     """Plays what a network says: `policy:PATH`, with settings behind it `policy:PATH:temperature=0.5:lookahead=4`.
 
@@ -202,17 +217,19 @@ class PolicyAgent:
         lookahead: clones for each action; 0 does not look ahead.
     """
 
-    def __init__(self, settings: str | Path | Network = "", temperature: float = 0.0, lookahead: int = 0) -> None:
+    def __init__(
+        self, settings: "str | Path | Network | EntityNetwork" = "", temperature: float = 0.0, lookahead: int = 0
+    ) -> None:
         options: dict[str, str] = {}
         if isinstance(settings, str):
             settings, options = _split(settings)
         if settings == "":
             raise InvalidArgument("policy needs the path of a model file: policy:PATH")
-        self.path = None if isinstance(settings, Network) else Path(settings)
+        self.path = Path(settings) if isinstance(settings, str | Path) else None
         """The model file, if the network comes from one."""
         self.temperature = _number("temperature", options.get("temperature", temperature), float)
         self.lookahead = _number("lookahead", options.get("lookahead", lookahead), int)
-        self.network = settings if isinstance(settings, Network) else Network.load(settings)
+        self.network = load_network(settings) if isinstance(settings, str | Path) else settings
         self.name = self._name("policy" if self.path is None else f"policy:{self.path.stem}")
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
