@@ -115,7 +115,7 @@ class Shared(nn.Module):
         self.to_dungeons = nn.Linear(hidden, entity)
         self.to_kinds = nn.Linear(hidden, entity)
         dungeon_codes = [list(actions.BLOCKS[name][:DUNGEONS]) for name in ("place", "reinforce", "put_token")]
-        of_kind = [np.flatnonzero(KIND_OF_ACTION == kind) for kind in range(KINDS)]
+        of_kind = [np.flatnonzero(kind == KIND_OF_ACTION) for kind in range(KINDS)]
         self.of_dungeons = nn.Linear(entity, len(dungeon_codes))
         self.of_kinds = nn.Linear(entity, len(of_kind[0]))
         where = torch.tensor([*np.array(dungeon_codes).T.ravel(), *np.concatenate(of_kind)])

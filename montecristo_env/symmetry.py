@@ -86,10 +86,8 @@ def permute_actions(codes: ArrayLike, permutations: ArrayLike) -> NDArray[np.int
     given = np.asarray(codes)
     if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
         raise InvalidArgument(f"actions must be whole numbers, (N,), but are {given.dtype} of shape {given.shape}")
-    if given.size and not (0 <= given.min() and given.max() < actions.COUNT):
-        raise InvalidArgument(
-            f"actions must be from 0 to {actions.COUNT - 1}, but are {given.min()} to {given.max()}"
-        )
+    if given.size and not (given.min() >= 0 and given.max() < actions.COUNT):
+        raise InvalidArgument(f"actions must be from 0 to {actions.COUNT - 1}, but are {given.min()} to {given.max()}")
     out = np.empty(given.size, np.int64)
     _run(kernels.permute_actions, given.astype(np.int64), _permutations(permutations, given.size), out)
     return out
@@ -130,5 +128,7 @@ def _all_permutations(permutations: ArrayLike) -> NDArray[np.int64]:
 def _permutations(permutations: ArrayLike, size: int) -> NDArray[np.int64]:
     given = np.atleast_2d(_all_permutations(permutations))
     if len(given) not in (1, size):
-        raise InvalidArgument(f"there must be one permutation, or one for each of {size} rows, but there are {len(given)}")
+        raise InvalidArgument(
+            f"there must be one permutation, or one for each of {size} rows, but there are {len(given)}"
+        )
     return np.ascontiguousarray(given)

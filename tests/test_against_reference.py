@@ -135,7 +135,7 @@ def drawn_tokens(sight: Sight) -> list[int]:
 
 
 def gather_order(sight: Sight) -> list[int]:
-    """4 for the first, 3 for the next …: most adventurers, then the foremost; where tokens are gathered, who is left."""
+    """4 for the first, 3 for the next …: most adventurers, then the foremost; in the dungeon at hand, who is left."""
     places = [0] * 6 * SEATS
     for dungeon, there in enumerate(sight.state["dungeons"]):
         queue = there["queue"]
