@@ -145,7 +145,9 @@ class Search:
         self._schedules = np.zeros((len(budgets), most), np.int64)
         for moves, budget in enumerate(budgets, 1):
             self._schedules[moves - 1, :budget] = considered_visits(moves, budget)
-        self._roots, self._leaves = aligned_zeros(size, STATE), aligned_zeros(size, STATE)
+        self.roots = aligned_zeros(size, STATE)
+        """The positions that are searched from, without a trace of what is hidden."""
+        self._leaves = aligned_zeros(size, STATE)
         self._trees = np.empty((size, 1 + (most + 1) * MOST_CHOICES), NODE)
         self.searches["done"] = True
         compile_all()
@@ -158,15 +160,15 @@ class Search:
             rows: their positions, (K,). They are copied, and what is hidden in them has no influence.
             keys: from which all chance of each search follows, (K,).
         """
-        self._run(start_searches, games, rows, keys, self._roots, self.searches, size=games.size)
+        self._run(start_searches, games, rows, keys, self.roots, self.searches, size=games.size)
 
     def tick(self) -> None:
         """One simulation in every search that is not done."""
-        self._run(simulate_games, self._roots, self.searches, self._trees, self._leaves, self._schedules)
+        self._run(simulate_games, self.roots, self.searches, self._trees, self._leaves, self._schedules)
         logits, values = self.evaluator.evaluate(self._leaves)
         self._run(
             expand_trees,
-            self._roots,
+            self.roots,
             self.searches,
             self._trees,
             self._leaves,
