@@ -190,44 +190,40 @@ class EntityNetwork:
         return logits, ((players * wins[:, 0] - 1) / (players - 1)).astype(np.float32)
 
     def forward(
-        self, observations: NDArray[np.int8], threads: int = 1
+        self, observations: NDArray[np.int8], threads: int = 1, workspace: "Workspace | None" = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
         """Logits, (K, actions.COUNT), and shares of the utility and of the win, (K, 4), the observer's first.
 
         Args:
             observations: K of them, (K, inputs) int8.
             threads: that may share what is compiled.
+            workspace: for K rows, which holds the results until it is used again; a new one if there is none.
         """
         seen = np.require(observations, requirements=["C", "W"])
         if seen.dtype != np.int8 or seen.ndim != 2 or seen.shape[1] != self.inputs:
             raise InvalidArgument(
                 f"observations must be int8, (K, {self.inputs}), but are {seen.dtype} of shape {seen.shape}"
             )
-        size, entity = len(seen), self.sizes.entity
-        features = np.empty((size, ENTITIES * entity + CONTEXT), np.float32)
-        logits = np.empty((size, actions.COUNT), np.float32)
-        values, wins = np.empty((size, MAX_PLAYERS), np.float32), np.empty((size, MAX_PLAYERS), np.float32)
-        share(embed, seen, *self._packed, features, size=size, threads=threads, least=ROWS_PER_THREAD)
-        hidden = features
-        for number, (weight, bias) in enumerate(self._trunk):
-            hidden = hidden @ weight
-            hidden += bias
-            if number < len(self._trunk) - 1:
-                np.maximum(hidden, _ZERO, out=hidden)
-        share(
-            write_outputs,
-            seen,
-            features,
-            hidden,
-            *self._heads,
-            logits,
-            values,
-            wins,
-            size=size,
-            threads=threads,
-            least=ROWS_PER_THREAD,
-        )
-        return logits, values, wins
+        size = len(seen)
+        room = workspace or Workspace(size, self.sizes)
+        part: dict[str, int] = {"size": size, "threads": threads, "least": ROWS_PER_THREAD}
+        share(embed, seen, *self._packed[:7], room.dungeon_sums, room.kind_sums, room.features, **part)
+        np.matmul(room.dungeon_sums, self._packed.dungeon_pairs, out=room.of_dungeons)
+        np.matmul(room.kind_sums, self._packed.kind_pairs, out=room.of_kinds)
+        share(activate, room.of_dungeons, room.of_kinds, room.features, **part)
+        before = room.features
+        for (weight, bias), after in zip(self._trunk, room.hidden, strict=True):
+            np.matmul(before, weight, out=after)
+            after += bias
+            if after is not room.hidden[-1]:
+                np.maximum(after, _ZERO, out=after)
+            before = after
+        share(add_context, room.features, before, room.of_dungeons, room.of_kinds, **part)
+        np.matmul(room.of_dungeons, self._heads.dungeons, out=room.dungeon_scores)
+        np.matmul(room.of_kinds, self._heads.kinds, out=room.kind_scores)
+        biases = self._heads.dungeon_bias, self._heads.kind_bias
+        share(write_outputs, seen, before, room.dungeon_scores, room.kind_scores, *biases, *room.outputs, **part)
+        return room.outputs
 
     def save(self, path: str | Path, dtype: DTypeLike = np.float32) -> None:
         """Writes a safetensors file: all of it or, if something fails, nothing.
@@ -263,21 +259,45 @@ class EntityNetwork:
             raise InvalidModel(f"model {path}: {problem}") from None
 
 
+class Workspace:
+    """Room for what is worked out for so many rows: to get it anew from the system takes as long as to fill it."""
+
+    def __init__(self, rows: int, sizes: Sizes) -> None:
+        pair, entity, hidden = sizes
+
+        def room(*shape: int) -> NDArray[np.float32]:
+            return np.empty(shape, np.float32)
+
+        self.seen = np.empty((rows, observation.SIZE), np.int8)
+        self.dungeon_sums, self.kind_sums = room(rows * DUNGEONS, pair), room(rows * KINDS, pair)
+        self.of_dungeons, self.of_kinds = room(rows * DUNGEONS, entity), room(rows * KINDS, entity)
+        self.dungeon_scores, self.kind_scores = (
+            room(rows * DUNGEONS, _DUNGEON_ACTIONS),
+            room(rows * KINDS, _KIND_ACTIONS),
+        )
+        self.features = room(rows, ENTITIES * entity + CONTEXT)
+        self.hidden = room(rows, hidden), room(rows, hidden), room(rows, _WIN + MAX_PLAYERS + 2 * entity)
+        self.outputs = room(rows, actions.COUNT), room(rows, MAX_PLAYERS), room(rows, MAX_PLAYERS)
+        self.shares = room(rows, MAX_PLAYERS)
+
+
 class EntityEvaluator:
     """A network as the evaluator of a search: it looks at public things only, and gives every seat its share."""
 
     def __init__(self, network: EntityNetwork, threads: int = 1) -> None:
         self.network, self.threads = network, threads
+        self._workspace = Workspace(0, network.sizes)
 
     def evaluate(self, rows: States) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The logits of all actions, and the share of the utility of each seat."""
-        seen = np.empty((rows.size, observation.SIZE), np.int8)
-        shares = np.empty((rows.size, MAX_PLAYERS), np.float32)
-        settings: dict[str, int] = {"size": rows.size, "threads": self.threads, "least": ROWS_PER_THREAD}
-        share(observe_deciders, rows, seen, **settings)
-        logits, values, _ = self.network.forward(seen, self.threads)
-        share(by_seat, rows, values, shares, **settings)
-        return logits, shares
+        """The logits of all actions, and the share of the utility of each seat; both until the next call."""
+        if len(self._workspace.seen) != rows.size:
+            self._workspace = Workspace(rows.size, self.network.sizes)
+        room = self._workspace
+        part: dict[str, int] = {"size": rows.size, "threads": self.threads, "least": ROWS_PER_THREAD}
+        share(observe_deciders, rows, room.seen, **part)
+        logits, values, _ = self.network.forward(room.seen, self.threads, room)
+        share(by_seat, rows, values, room.shares, **part)
+        return logits, room.shares
 
 
 def _check_header(header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> None:
@@ -384,20 +404,19 @@ def embed(
     pair_bias: np.ndarray,
     dungeon_place: np.ndarray,
     kind_place: np.ndarray,
-    dungeon_pairs: np.ndarray,
-    kind_pairs: np.ndarray,
+    dungeon_sums: np.ndarray,
+    kind_sums: np.ndarray,
     out: np.ndarray,
     begin: int,
     end: int,
 ) -> None:
-    """What the trunk gets of every row: dungeons, kinds in market order, and the context as it is."""
-    pair, entity = dungeon_pairs.shape
+    """Writes what dungeons and kinds, in market order, get besides their pairs; the sums of these; the context."""
+    pair, entity = pair_bias.size, dungeon_place.shape[1]
     of_context = np.empty(pair + 2 * entity, np.float32)
     of_dungeon = np.empty(pair + entity, np.float32)
     of_kinds = np.empty((KINDS, pair + entity), np.float32)
-    of_pair, dungeon_sum = np.empty(pair, np.float32), np.empty(pair, np.float32)
-    kind_sums = np.empty((KINDS, pair), np.float32)
-    order, active = np.zeros(KINDS, np.int64), np.empty(max(CONTEXT, pair), np.int64)
+    of_pair = np.empty(pair, np.float32)
+    order, active = np.zeros(KINDS, np.int64), np.empty(max(CONTEXT, _KIND_WIDTH, _DUNGEON_WIDTH), np.int64)
     for k in range(begin, end):
         seen, to = observations[k], out[k]
         write_kinds_in_market_order(seen, order)
@@ -405,16 +424,19 @@ def embed(
         add_product(seen, 0, CONTEXT, context, active, of_context)
         for i in range(CONTEXT):
             to[ENTITIES * entity + i] = np.float32(seen[i])
-        kind_sums[:] = _ZERO
         for place in range(KINDS):
             of_kind = of_kinds[place]
+            kind_sums[k * KINDS + place, :] = _ZERO
             for j in range(pair):
                 of_kind[j] = pair_bias[j] + of_context[j]
             for j in range(entity):
                 of_kind[pair + j] = kind_place[place, j] + of_context[pair + entity + j]
             add_product(seen, _KINDS + order[place] * _KIND_WIDTH, _KIND_WIDTH, kinds, active, of_kind)
+            for j in range(entity):
+                to[(DUNGEONS + place) * entity + j] = of_kind[pair + j]
         for dungeon in range(DUNGEONS):
             of_dungeon[:pair] = _ZERO
+            dungeon_sum = dungeon_sums[k * DUNGEONS + dungeon]
             dungeon_sum[:] = _ZERO
             for j in range(entity):
                 of_dungeon[pair + j] = dungeon_place[dungeon, j] + of_context[pair + j]
@@ -428,17 +450,28 @@ def embed(
                         count = np.float32(seen[start + i])
                         for j in range(pair):
                             of_pair[j] += count * pairs[i, j]
+                kind_sum = kind_sums[k * KINDS + place]
                 for j in range(pair):
-                    active_part = max(of_pair[j], _ZERO)
-                    dungeon_sum[j] += active_part
-                    kind_sums[place, j] += active_part
-            add_product(dungeon_sum, 0, pair, dungeon_pairs, active, of_dungeon[pair:])
+                    positive = max(of_pair[j], _ZERO)
+                    dungeon_sum[j] += positive
+                    kind_sum[j] += positive
             for j in range(entity):
-                to[dungeon * entity + j] = max(of_dungeon[pair + j], _ZERO)
+                to[dungeon * entity + j] = of_dungeon[pair + j]
+
+
+@library.entry_point
+def activate(of_dungeons: np.ndarray, of_kinds: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+    """Adds to dungeons and kinds what they get from their pairs, and cuts off what is negative."""
+    entity = of_dungeons.shape[1]
+    for k in range(begin, end):
+        for dungeon in range(DUNGEONS):
+            to = out[k, dungeon * entity : (dungeon + 1) * entity]
+            for j in range(entity):
+                to[j] = max(to[j] + of_dungeons[k * DUNGEONS + dungeon, j], _ZERO)
         for place in range(KINDS):
-            add_product(kind_sums[place], 0, pair, kind_pairs, active, of_kinds[place, pair:])
+            to = out[k, (DUNGEONS + place) * entity : (DUNGEONS + place + 1) * entity]
             for j in range(entity):
-                to[(DUNGEONS + place) * entity + j] = max(of_kinds[place, pair + j], _ZERO)
+                to[j] = max(to[j] + of_kinds[k * KINDS + place, j], _ZERO)
 
 
 @kernel
@@ -469,13 +502,30 @@ def add_product(
 
 
 @library.entry_point
+def add_context(
+    features: np.ndarray, dense: np.ndarray, of_dungeons: np.ndarray, of_kinds: np.ndarray, begin: int, end: int
+) -> None:
+    """Dungeons and kinds in the light of everything."""
+    entity = of_dungeons.shape[1]
+    to_dungeons = _WIN + MAX_PLAYERS
+    for k in range(begin, end):
+        for dungeon in range(DUNGEONS):
+            for j in range(entity):
+                x = features[k, dungeon * entity + j] + dense[k, to_dungeons + j]
+                of_dungeons[k * DUNGEONS + dungeon, j] = max(x, _ZERO)
+        for place in range(KINDS):
+            for j in range(entity):
+                x = features[k, (DUNGEONS + place) * entity + j] + dense[k, to_dungeons + entity + j]
+                of_kinds[k * KINDS + place, j] = max(x, _ZERO)
+
+
+@library.entry_point
 def write_outputs(
     observations: np.ndarray,
-    features: np.ndarray,
     dense: np.ndarray,
-    of_dungeons: np.ndarray,
+    dungeon_scores: np.ndarray,
+    kind_scores: np.ndarray,
     dungeon_bias: np.ndarray,
-    of_kinds: np.ndarray,
     kind_bias: np.ndarray,
     logits: np.ndarray,
     values: np.ndarray,
@@ -484,38 +534,23 @@ def write_outputs(
     end: int,
 ) -> None:
     """The heads: what every dungeon and every kind says of the actions that name it is added to the dense logits."""
-    entity = len(of_dungeons)
-    order, own = np.zeros(KINDS, np.int64), np.empty(_KIND_ACTIONS, np.float32)
-    to_dungeons = _WIN + MAX_PLAYERS
-    to_kinds = to_dungeons + entity
+    order = np.zeros(KINDS, np.int64)
     for k in range(begin, end):
-        part, context = features[k], dense[k]
         write_kinds_in_market_order(observations[k], order)
         for action in range(actions.COUNT):
-            logits[k, action] = context[action]
+            logits[k, action] = dense[k, action]
         for dungeon in range(DUNGEONS):
             for i in range(_DUNGEON_ACTIONS):
-                own[i] = dungeon_bias[i]
-            for j in range(entity):
-                x = max(part[dungeon * entity + j] + context[to_dungeons + j], _ZERO)
-                for i in range(_DUNGEON_ACTIONS):
-                    own[i] += x * of_dungeons[j, i]
-            for i in range(_DUNGEON_ACTIONS):
-                logits[k, DUNGEON_CODES[dungeon, i]] += own[i]
+                logits[k, DUNGEON_CODES[dungeon, i]] += dungeon_scores[k * DUNGEONS + dungeon, i] + dungeon_bias[i]
         for place in range(KINDS):
             for i in range(_KIND_ACTIONS):
-                own[i] = kind_bias[i]
-            for j in range(entity):
-                x = max(part[(DUNGEONS + place) * entity + j] + context[to_kinds + j], _ZERO)
-                for i in range(_KIND_ACTIONS):
-                    own[i] += x * of_kinds[j, i]
-            for i in range(_KIND_ACTIONS):
-                logits[k, KIND_CODES[order[place], i]] = context[KIND_CODES[place, i]] + own[i]
+                found = dense[k, KIND_CODES[place, i]] + kind_scores[k * KINDS + place, i] + kind_bias[i]
+                logits[k, KIND_CODES[order[place], i]] = found
         players = 0
         for ego in range(MAX_PLAYERS):
             players += observations[k, _PRESENT + ego * _PLAYER_WIDTH] > 0
-        softmax(context[_VALUE:_WIN], players, values[k])
-        softmax(context[_WIN:to_dungeons], players, wins[k])
+        softmax(dense[k, _VALUE:_WIN], players, values[k])
+        softmax(dense[k, _WIN : _WIN + MAX_PLAYERS], players, wins[k])
 
 
 @kernel
@@ -541,10 +576,12 @@ def _call_every_entry_point() -> None:
     rows["num_players"] = MIN_PLAYERS
     sizes = Sizes(1, 1, 1)
     packed, _, heads = _pack({name: np.zeros(shape, np.float32) for name, shape in shapes(sizes).items()})
-    seen, values = np.zeros((1, observation.SIZE), np.int8), np.zeros((1, MAX_PLAYERS), np.float32)
-    features = np.zeros((1, ENTITIES + CONTEXT), np.float32)
-    dense = np.zeros((1, _WIN + MAX_PLAYERS + 2), np.float32)
-    observe_deciders(rows, seen, 0, 1)
-    by_seat(rows, values, values.copy(), 0, 1)
-    embed(seen, *packed, features, 0, 1)
-    write_outputs(seen, features, dense, *heads, np.zeros((1, actions.COUNT), np.float32), values, values.copy(), 0, 1)
+    room = Workspace(1, sizes)
+    room.seen[:] = 0
+    observe_deciders(rows, room.seen, 0, 1)
+    by_seat(rows, room.outputs[1], room.shares, 0, 1)
+    embed(room.seen, *packed[:7], room.dungeon_sums, room.kind_sums, room.features, 0, 1)
+    activate(room.of_dungeons, room.of_kinds, room.features, 0, 1)
+    add_context(room.features, room.hidden[-1], room.of_dungeons, room.of_kinds, 0, 1)
+    scores = room.dungeon_scores, room.kind_scores
+    write_outputs(room.seen, room.hidden[-1], *scores, heads.dungeon_bias, heads.kind_bias, *room.outputs, 0, 1)

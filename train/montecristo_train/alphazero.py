@@ -129,7 +129,7 @@ class Learner:
         self.module = EntityModule(settings.sizes)
         self.average = copy.deepcopy(self.module)
         self.optimizer = torch.optim.AdamW(
-            self.module.parameters(), settings.learning_rate, weight_decay=settings.weight_decay
+            self.module.parameters(), settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
         self.rng = np.random.default_rng(settings.seed)
         self.buffer = Positions.empty(settings.buffer_size)
@@ -305,6 +305,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
             learner.games += facts.pop("games")
             learner.add(new)
             metrics = learner.learn() | facts
+            metrics["time/evaluations_per_position"] = metrics.pop("evaluations") / len(new.states)
             metrics["time/fps"] = rate = (learner.positions - begun) / (time.perf_counter() - clock)
             if passed(settings.evaluate_every):
                 paused = time.perf_counter()

@@ -74,30 +74,19 @@ class EntityModule(nn.Module):
         """For int8 observations with the kinds in market order, (K, observation.SIZE)."""
         seen = counts * self._scale
         context, group = seen[:, :CONTEXT], observation.entities(seen)
-        pairs = torch.relu(
-            self.pair(group.pairs)
-            + self.pair_dungeon(group.dungeons)[:, :, None]
-            + self.pair_kind(group.kinds)[:, None]
-            + self.pair_context(context)[:, None, None]
-        )
-        dungeons = torch.relu(
-            self.dungeon(group.dungeons)
-            + self.dungeon_pairs(pairs.sum(2))
-            + self.dungeon_context(context)[:, None]
-            + self.dungeon_place
-        )
-        kinds = torch.relu(
-            self.kind(group.kinds)
-            + self.kind_pairs(pairs.sum(1))
-            + self.kind_context(context)[:, None]
-            + self.kind_place
-        )
+        of_kinds = self.pair_kind(group.kinds) + self.pair_context(context)[:, None]
+        pairs = self.pair(group.pairs)  # the largest tensor by far: all else happens in its place
+        pairs = pairs.add_(self.pair_dungeon(group.dungeons)[:, :, None]).add_(of_kinds[:, None]).relu_()
+        dungeons = self.dungeon(group.dungeons).add_(self.dungeon_pairs(pairs.sum(2)))
+        dungeons = dungeons.add_(self.dungeon_context(context)[:, None]).add_(self.dungeon_place).relu_()
+        kinds = self.kind(group.kinds).add_(self.kind_pairs(pairs.sum(1)))
+        kinds = kinds.add_(self.kind_context(context)[:, None]).add_(self.kind_place).relu_()
         hidden = torch.cat([dungeons.flatten(1), kinds.flatten(1), context], 1)
         for layer in self.trunk:
-            hidden = torch.relu(layer(hidden))
-        of_dungeons = self.of_dungeons(torch.relu(dungeons + self.to_dungeons(hidden)[:, None])).flatten(1)
-        of_kinds = self.of_kinds(torch.relu(kinds + self.to_kinds(hidden)[:, None])).flatten(1)
-        own = torch.cat([of_dungeons, of_kinds, torch.zeros_like(of_kinds[:, :1])], 1)
+            hidden = torch.relu_(layer(hidden))
+        dungeon_scores = self.of_dungeons(torch.relu_(dungeons + self.to_dungeons(hidden)[:, None])).flatten(1)
+        kind_scores = self.of_kinds(torch.relu_(kinds + self.to_kinds(hidden)[:, None])).flatten(1)
+        own = torch.cat([dungeon_scores, kind_scores, torch.zeros_like(kind_scores[:, :1])], 1)
         logits = self.policy(hidden) + own[:, self._own]
         return Outputs(logits, self.value(hidden), self.win(hidden), self.auxiliary(hidden))
 

@@ -108,9 +108,10 @@ class SelfPlay:
             self._search.start(everyone, self.games.states, self._keys)
         self._search.evaluator = evaluator
         room = Positions.empty(size + MOST_DECISIONS)
-        statistics, filled = np.zeros(3), 0
+        statistics, filled, evaluations = np.zeros(3), 0, 0
         while filled < size:
             self._search.tick()
+            evaluations += len(self.games)
             filled = go_on(
                 self.games.states,
                 self._search.searches,
@@ -128,7 +129,10 @@ class SelfPlay:
             )
         games = max(statistics[_GAMES], 1.0)
         facts = {"game/decisions": statistics[_DECISIONS] / games, "game/margin": statistics[_MARGINS] / games}
-        return room.first(filled), facts | {"games": float(statistics[_GAMES])}
+        return room.first(filled), facts | {
+            "games": float(statistics[_GAMES]),
+            "evaluations": float(evaluations),
+        }
 
 
 def prepare(positions: Positions, picked: NDArray[np.int64]) -> Batch:
