@@ -181,7 +181,8 @@ def left_over_bags(sight: Sight) -> list[int]:
 
 def owed(sight: Sight) -> list[int]:
     token = sight.state["taking"]
-    return value_at_kind(token and (token[0], token[1] - sight.state["left_over_bags"][sight.state["current_player"]][token[0]]))
+    left_over = sight.state["left_over_bags"][sight.state["current_player"]]
+    return value_at_kind(token and (token[0], token[1] - left_over[token[0]]))
 
 
 def tokens(sight: Sight) -> list[int]:
