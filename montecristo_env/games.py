@@ -16,7 +16,7 @@ from montecristo_env.core.layout import STATE, States, aligned_empty, aligned_ze
 from montecristo_env.core.scoring import REWARDS
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
 from montecristo_env.public import public_state
-from montecristo_env.ruleset import Ruleset
+from montecristo_env.ruleset import Ruleset, RulesetLike
 from montecristo_env.threads import ALL_CORES, call_crew, share
 
 Rows: TypeAlias = int | ArrayLike | None
@@ -50,7 +50,7 @@ class GameBatch:
         num_players: 2, 3 or 4, or an array of N of these.
         seed: an int, from which every game gets a seed of its own; an array of N seeds, taken as they are (see
             `seeds`); None for an unpredictable one. Same seed, same game, on every machine.
-        ruleset: the settings, default `Ruleset()`.
+        ruleset: the settings, default `Ruleset()`; also as a mapping, or as a text such as "refill=short,target=30".
         reward: "win", "rank" or "margin", all paid at the end and zero-sum. "win": (n * share - 1) / (n - 1), where
             w winners have a share of 1/w each; "rank": linear from +1 for the first to -1 for the last, the mean for
             those who tie; "margin": (own score - mean of the others' scores) / target.
@@ -73,7 +73,7 @@ class GameBatch:
         num_games: int = 1,
         num_players: int | ArrayLike = 2,
         seed: int | ArrayLike | None = None,
-        ruleset: Ruleset | None = None,
+        ruleset: RulesetLike = None,
         reward: str = "win",
         threads: int | None = None,
     ) -> None:
@@ -81,13 +81,11 @@ class GameBatch:
             raise InvalidArgument(f"num_games must be a whole number from 1 to {MOST_GAMES}, but is {num_games!r}")
         players = _player_counts(num_players, int(num_games))
         seeds = _seeds(seed, int(num_games))
-        if ruleset is not None and not isinstance(ruleset, Ruleset):
-            raise InvalidArgument(f"ruleset must be a Ruleset, but is {ruleset!r}")
         if reward not in REWARDS:
             raise InvalidArgument(f"reward must be one of {', '.join(REWARDS)}, but is {reward!r}")
         if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
             raise InvalidArgument(f"threads must be at least 1, a whole number, but is {threads!r}")
-        self.ruleset = ruleset or Ruleset()
+        self.ruleset = Ruleset.of(ruleset)
         self.reward = reward
         self.threads = int(threads or ALL_CORES)
         states = aligned_zeros(int(num_games), STATE)

@@ -323,9 +323,9 @@ def test_threads_that_are_no_number_are_refused(threads: Any) -> None:
         GameBatch(1, 2, seed=0, threads=threads)
 
 
-@pytest.mark.parametrize("ruleset", [{}, "default", 40])
+@pytest.mark.parametrize("ruleset", [40, ["target"], {"targets": 30}, "target", {"refill": "never"}])
 def test_something_else_than_a_rule_set_is_refused(ruleset: Any) -> None:
-    with pytest.raises(InvalidArgument, match="ruleset must be a Ruleset"):
+    with pytest.raises(UnplayableRuleset, match="a rule set is|refill must be"):
         GameBatch(1, 2, seed=0, ruleset=ruleset)
 
 
