@@ -120,13 +120,19 @@ class Crew:
             if not self._job[crew.Word.AWAKE + thread]:
                 _ring(bell)
         found = crew.work(self._job, crew.LEADER, self._own, PATIENCE, int(task), *args)
+        if found == crew.BROKEN:  # only where every array index is checked can a helper fail in the middle of a part
+            call_crew.cache_clear()
+            raise RuntimeError("a helper thread has failed; its own error says why")
         return None if found == crew.BUSY else found
 
 
 def _help(job: np.ndarray, thread: int, own: int, bell: threading.Lock) -> None:
     """The life of a helper, who does not keep his crew alive."""
-    while bell.acquire() and not job[crew.Word.DISMISSED]:
-        crew.work(job, thread, own, PATIENCE, *crew.NOTHING_NEW)
+    try:
+        while bell.acquire() and not job[crew.Word.DISMISSED]:
+            crew.work(job, thread, own, PATIENCE, *crew.NOTHING_NEW)
+    finally:
+        job[crew.Word.DISMISSED] = 1
 
 
 def _dismiss(job: np.ndarray, bells: dict[int, threading.Lock]) -> None:

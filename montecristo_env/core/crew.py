@@ -30,7 +30,7 @@ from montecristo_env.core.layout import STATE, States, aligned_zeros
 from montecristo_env.core.observation import SIZE
 
 LEADER = 0  # helpers have the numbers from 1
-BUSY = -2  # instead of what was found: another leader's job is not over
+BUSY, BROKEN = -2, -3  # instead of what was found: another leader's job is not over; this one will never be
 MOST_PARTS = MOST_THREADS = 32
 _GRACE = 300  # looks before somebody else's part is taken: about 10 microseconds
 _NEXT_JOB = 1 << MOST_PARTS  # in a ticket; below that are the parts that are left, one bit each
@@ -110,7 +110,8 @@ def work(
 ) -> int:
     """The leader posts a job and does parts of it until it is over; a helper, until there was none for so many looks.
 
-    Returns what a part has found, or NONE; or BUSY, with nothing done, if there is another leader.
+    Returns what a part has found, or NONE; or BUSY, with nothing done, if there is another leader; or BROKEN, if a
+    helper has failed and parts are missing.
 
     `thread` is LEADER or the number of a helper, `own` has a bit for each of his own parts. The rest is for the leader:
     the task and what it needs, see `batch`.
@@ -153,6 +154,8 @@ def work(
                 return found
             job[Word.TASK] = Task.PLAY
             _open(job)
+        elif left == 0 and thread == LEADER and load_shared(job, Word.DISMISSED):
+            return BROKEN
         else:
             relax()
             looks += 1
