@@ -70,7 +70,10 @@ class PublicView:
         return self._games.sample_actions(rows=rows)
 
     def random_keys(self, rows: Rows = None) -> NDArray[np.uint64]:
-        """Random bits for an agent's own use, from the games' own streams: same seeds, same play."""
+        """Random bits for an agent's own use, from the games' own streams: same seeds, same play.
+
+        They do not lead back to the seeds, and so to what is hidden.
+        """
         return self._games.random_keys(rows)
 
     def public_rows(self, rows: Rows = None) -> States:

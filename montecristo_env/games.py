@@ -25,6 +25,8 @@ Rows: TypeAlias = int | ArrayLike | None
 ROWS_PER_HELPER = 256
 ROWS_PER_THREAD = 4096
 ROWS_PER_THREAD_LIGHT = 8192
+# Random decisions in one compiled call: so many games at most, with so many each. After that, Ctrl-C is heard.
+ROWS_PER_CALL, STEPS_PER_CALL = 2**13, 2**8
 _LIGHT = (batch.write_masks, batch.restart_games)
 MOST_GAMES = 2**40  # a petabyte; NumPy would not even try more
 SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps them
@@ -270,7 +272,7 @@ class GameBatch:
     def play_random(self, steps: int, rows: Rows = None, until: int | ArrayLike | None = None) -> None:
         """Up to `steps` random decisions in every game, all in compiled code; the same as sampling and stepping.
 
-        `rewards` are those of the games that ended during the call.
+        `rewards` are those of the games that ended during the call. Ctrl-C may leave some games further than others.
 
         Args:
             steps: decisions per game at most.
@@ -282,14 +284,13 @@ class GameBatch:
         index = self._index(rows)
         seats = self._observers(until, index)
         if not self._watchers:
-            if self._share(Task.PLAY_RANDOM, index, steps=steps, seats=seats) is None:
-                batch.play_random(self.states, index, steps, seats, self.rewards, self.reward_kind, 0, index.size)
+            for begin in range(0, index.size, ROWS_PER_CALL):
+                rows_of_call = slice(begin, begin + ROWS_PER_CALL)
+                self._play_random(steps, index[rows_of_call], seats if seats.size == 1 else seats[rows_of_call])
             return
         self.rewards[index] = 0
         for _ in range(steps):  # one by one, for those who watch
-            waiting = index[(self.current_player[index] != seats) & ~self.over[index]]
-            seats = seats if seats.size == 1 else seats[np.isin(index, waiting)]
-            index = waiting
+            index, seats = self._waiting(index, seats)
             if index.size == 0:
                 return
             self.step(self.sample_actions(rows=index), index)
@@ -402,6 +403,27 @@ class GameBatch:
         return share(function, self.states, index, *args, size=index.size, threads=self.threads, least=least)
 
     # --- inside
+
+    def _play_random(self, steps: int, index: NDArray[np.int64], seats: NDArray[np.int64]) -> None:
+        """Random decisions in few games, where nobody watches."""
+        while True:
+            now = min(steps, STEPS_PER_CALL)
+            if self._share(Task.PLAY_RANDOM, index, steps=now, seats=seats) is None:
+                batch.play_random(self.states, index, now, seats, self.rewards, self.reward_kind, 0, index.size)
+            steps -= now
+            if steps == 0:
+                return
+            index, seats = self._waiting(index, seats)
+            if index.size == 0:
+                return
+
+    def _waiting(
+        self, index: NDArray[np.int64], seats: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Those of these games that go on until it is the turn of a seat, and these seats."""
+        current = self.current_player[index]
+        waiting = (current != seats) & (current != NONE)
+        return index[waiting], seats if seats.size == 1 else seats[waiting]
 
     def _share(
         self,

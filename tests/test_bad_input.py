@@ -11,15 +11,14 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from helpers import CODE, everything, random_games, share_small_batches
+from helpers import CODE, everything, random_games, share_small_batches, without_the_rights_of_root
 from montecristo_env import (
     DamagedRecord,
     GameBatch,
@@ -39,7 +38,6 @@ from montecristo_env.core._jit import INTERPRETED
 pytestmark = [pytest.mark.engine, pytest.mark.interpreted]
 
 TESTS = Path(__file__).parent
-NOBODY = 65534  # the user who owns nothing
 NOT_THERE = "montecristo has no such thing"
 
 
@@ -1009,19 +1007,6 @@ def test_a_folder_that_cannot_be_written_gives_the_error_of_the_system(record: G
     with pytest.raises(IsADirectoryError):
         record.save(tmp_path / "folder")
     assert files(tmp_path) == ["file", "folder"] and files(tmp_path / "folder") == []
-
-
-@contextmanager
-def without_the_rights_of_root() -> Iterator[None]:
-    """Root may write everywhere: for a moment this process is nobody's."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has other rights")
