@@ -323,7 +323,7 @@ def test_threads_that_are_no_number_are_refused(threads: Any) -> None:
 
 @pytest.mark.parametrize("ruleset", [40, ["target"], {"targets": 30}, "target", {"refill": "never"}])
 def test_something_else_than_a_rule_set_is_refused(ruleset: Any) -> None:
-    with pytest.raises(UnplayableRuleset, match="a rule set is|refill must be"):
+    with pytest.raises(UnplayableRuleset, match=r"a rule set is|refill must be"):
         GameBatch(1, 2, seed=0, ruleset=ruleset)
 
 
