@@ -59,7 +59,8 @@ class GameBatch:
         threads: how many threads may share the work; default: as many as there are cores. No result depends on it.
 
     Decisions with a single legal action are made by the engine (§11.4): `current_player` always has a choice. A game
-    that is over stays as it is, whatever action it gets, until `reset`.
+    that is over stays as it is, whatever action it gets, until `reset`. One thread at a time may use a batch; several
+    batches may be used by several threads at once.
 
     ```python
     games = GameBatch(1024, num_players=3, seed=0)
@@ -82,7 +83,6 @@ class GameBatch:
         if not isinstance(num_games, int | np.integer) or not 1 <= num_games <= MOST_GAMES:
             raise InvalidArgument(f"num_games must be a whole number from 1 to {MOST_GAMES}, but is {num_games!r}")
         players = _player_counts(num_players, int(num_games))
-        seeds = _seeds(seed, int(num_games))
         if ruleset is not None and not isinstance(ruleset, Ruleset):
             raise InvalidArgument(f"ruleset must be a Ruleset, but is {ruleset!r}")
         if reward not in REWARDS:
@@ -92,7 +92,12 @@ class GameBatch:
         self.ruleset = ruleset or Ruleset()
         self.reward = reward
         self.threads = int(threads or ALL_CORES)
-        states = aligned_zeros(int(num_games), STATE)
+        try:
+            states = aligned_zeros(int(num_games), STATE)
+        except MemoryError:
+            needed = f"{num_games * STATE.itemsize / 2**30:,.1f} GiB"
+            raise MemoryError(f"{num_games} games need {needed} of memory, which is more than there is") from None
+        seeds = _seeds(seed, int(num_games))  # after that: to draw many takes long
         states["num_players"] = players
         states["deck"] = np.ravel(self.ruleset.deck)
         states["tokens"] = np.ravel(self.ruleset.tokens)

@@ -70,7 +70,9 @@ def test_helpers_do_their_share() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crew, "work", helped)
-        for _ in range(20):
+        for _ in range(2000):  # on a busy machine they may come late
+            if by_helper > 0:
+                break
             threads.run(
                 crew.Task.SAMPLE,
                 games.states,
