@@ -1,5 +1,6 @@
 """Who plays: the protocol of agents, what they may look at, and how they are found by name."""
 
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -155,9 +156,14 @@ def make_agent(agent: str | Agent) -> Agent:
     found = {point.name: point for point in entry_points(group=GROUP)}
     name, colon, settings = agent.partition(":") if isinstance(agent, str) else ("", "", "")
     if name not in found:
-        raise InvalidArgument(f"no agent is called {agent!r}: there are {', '.join(sorted(found)) or 'none installed'}")
+        known = ", ".join(sorted(found)) or "none installed"
+        nearest = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, found, n=1))
+        raise InvalidArgument(f"no agent is called {agent!r}: there are {known}{nearest}")
     try:
         made = found[name].load()(*([settings] if colon else []))
+    except ModuleNotFoundError as error:
+        hint = ": pip install 'montecristo-env[arena]'" if found[name].module.startswith("montecristo_agents.") else ""
+        raise ModuleNotFoundError(f"agent {name!r} needs {error.name}{hint}", name=error.name) from error
     except (TypeError, ValueError) as error:
         if isinstance(error, MonteCristoError):
             raise

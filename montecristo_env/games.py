@@ -59,7 +59,8 @@ class GameBatch:
         threads: how many threads may share the work; default: as many as there are cores. No result depends on it.
 
     Decisions with a single legal action are made by the engine (§11.4): `current_player` always has a choice. A game
-    that is over stays as it is, whatever action it gets, until `reset`.
+    that is over stays as it is, whatever action it gets, until `reset`. One thread at a time may use a batch; several
+    batches may be used by several threads at once.
 
     ```python
     games = GameBatch(1024, num_players=3, seed=0)
@@ -82,7 +83,6 @@ class GameBatch:
         if not isinstance(num_games, int | np.integer) or not 1 <= num_games <= MOST_GAMES:
             raise InvalidArgument(f"num_games must be a whole number from 1 to {MOST_GAMES}, but is {num_games!r}")
         players = _player_counts(num_players, int(num_games))
-        seeds = _seeds(seed, int(num_games))
         if reward not in REWARDS:
             raise InvalidArgument(f"reward must be one of {', '.join(REWARDS)}, but is {reward!r}")
         if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
@@ -90,7 +90,12 @@ class GameBatch:
         self.ruleset = Ruleset.of(ruleset)
         self.reward = reward
         self.threads = int(threads or ALL_CORES)
-        states = aligned_zeros(int(num_games), STATE)
+        try:
+            states = aligned_zeros(int(num_games), STATE)
+        except MemoryError:
+            needed = f"{num_games * STATE.itemsize / 2**30:,.1f} GiB"
+            raise MemoryError(f"{num_games} games need {needed} of memory, which is more than there is") from None
+        seeds = _seeds(seed, int(num_games))  # after that: to draw many takes long
         states["num_players"] = players
         states["deck"] = np.ravel(self.ruleset.deck)
         states["tokens"] = np.ravel(self.ruleset.tokens)
@@ -186,8 +191,10 @@ class GameBatch:
         """
         index = self._index(rows)
         out = _out(None, (index.size, observation.SIZE), _INT8) if out is None else out
-        outputs = self._outputs(index, out, masks)
-        self.run(batch.write_observations, index, self._observers(player, index), *outputs)
+        outputs, seats = self._outputs(index, out, masks), self._observers(player, index)
+        if rows is not None or index.size > 1:
+            _check_apart((out, masks), (index, seats))
+        self.run(batch.write_observations, index, seats, *outputs)
         return out
 
     @cached_property
@@ -199,6 +206,8 @@ class GameBatch:
         """1 for every legal action of the decider, (N, actions.COUNT) int8; all 0 where the game is over."""
         index = self._index(rows)
         out = _out(out, (index.size, actions.COUNT), _INT8)
+        if rows is not None:
+            _check_apart((out,), (index,))
         self.run(batch.write_masks, index, out)
         return out
 
@@ -230,7 +239,7 @@ class GameBatch:
 
         An illegal action raises `IllegalAction` and changes nothing in any game. `rewards` and `endings` are those of
         this step. The options do in the same pass, which is faster, what `reset`, `observe` and `sample_actions` would
-        do after it.
+        do after it. What is written must not share memory with what is read, nor with each other.
 
         Args:
             acts: an action code per game.
@@ -238,12 +247,17 @@ class GameBatch:
             restart: start new games at once where one is over.
             observations: where to write what the next deciders see, as `observe` does.
             masks: where to write their action masks.
-            samples: where to write a random legal action for each of them; this may be `acts` itself.
+            samples: where to write a random legal action for each of them; this alone may be `acts` itself.
         """
         index = self._index(rows)
         codes = action_codes(acts, index.size)
         seen = self._outputs(index, observations, masks)
-        samples = _NO_CODES if samples is None else _out(samples, (index.size,), _INT64)
+        if samples is not None:
+            samples = _out(samples, (index.size,), _INT64)
+        if (rows is not None or index.size > 1) and not (observations is None and masks is None and samples is None):
+            in_place = samples is not None and (samples is codes or samples.ctypes.data == codes.ctypes.data)
+            _check_apart((observations, masks, samples), (None if in_place else codes, None if rows is None else index))
+        samples = _NO_CODES if samples is None else samples
         outputs = self.rewards, self.reward_kind, self.endings, restart, samples, *seen
         illegal: int | None
         if self._watchers:
@@ -265,6 +279,8 @@ class GameBatch:
         """A uniformly random legal action for every game, -1 where it is over; each game has its own random stream."""
         index = self._index(rows)
         out = _out(out, (index.size,), _INT64)
+        if rows is not None:
+            _check_apart((out,), (index,))
         if self._share(Task.SAMPLE, index, out) is None:
             batch.sample_actions(self.states, index, out, 0, index.size)
         return out
@@ -587,3 +603,28 @@ def _out(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any])
     if not out.flags.carray:
         raise InvalidArgument("out must be contiguous and writeable")
     return out
+
+
+def _check_apart(outputs: tuple[NDArray[Any] | None, ...], inputs: tuple[NDArray[Any] | None, ...]) -> None:
+    """Refuses outputs that share memory with each other or with inputs: kernels would read what they have written.
+
+    Not asked where a batch of one is stepped whole, in which nothing is read after that: it takes a microsecond.
+    """
+    owners, size = set(), 0
+    for array in outputs + inputs:
+        if array is not None:
+            owner = array if array.base is None else array.base
+            if getattr(owner, "base", owner) is not None:  # the memory comes from elsewhere
+                break
+            owners.add(id(owner))
+            size += 1
+    else:
+        if len(owners) == size:  # the usual case: each has memory of its own
+            return
+    for place, out in enumerate(outputs):
+        for other in outputs[place + 1 :] + inputs:
+            if out is not None and other is not None and np.may_share_memory(out, other):
+                raise InvalidArgument(
+                    "an array to write to must not share memory with rows, actions or players, nor with another one; "
+                    "only samples may be the actions themselves"
+                )

@@ -31,6 +31,7 @@ from montecristo_env import (
     Ruleset,
     UnplayableRuleset,
     actions,
+    make_agent,
     observation,
 )
 from montecristo_env.core._jit import INTERPRETED
@@ -1034,3 +1035,23 @@ def test_files_that_are_no_records_are_refused_with_their_name(record: GameRecor
             GameRecord.load(path)
     with pytest.raises(FileNotFoundError):
         GameRecord.load(tmp_path / "missing.json")
+
+
+# --- Agents ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_agent_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidArgument, match=r"no agent is called 'mtcs:50': there are .*; did you mean 'mcts'\?"):
+        make_agent("mtcs:50")
+    with pytest.raises(InvalidArgument, match="no agent is called 'xyz'") as caught:
+        make_agent("xyz")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_an_agent_whose_package_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("safetensors", "safetensors.numpy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name.startswith("montecristo_agents.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r"safetensors.*pip install 'montecristo-env\[arena\]'"):
+        make_agent("ppo")
