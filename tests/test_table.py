@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from montecristo_env.render import draw
 from montecristo_env.render.targets import target
 from montecristo_env.table import LONGEST_FRAME, configure
 from montecristo_env.web.room import MOST_TABLES, Refused, Room, Table
-from montecristo_env.web.server import LONGEST_MESSAGE, make_app
+from montecristo_env.web.server import HINTS_AT_ONCE, LONGEST_MESSAGE, MOST_HINTS, make_app
 
 ADDRESS = "http://localhost"
 OURS = {"origin": ADDRESS}
@@ -221,12 +221,74 @@ def test_an_agent_that_fails_is_named_and_the_server_goes_on(client: TestClient,
     table.agents = [Broken(), Broken()]
     room._made["broken"] = Broken()
     with connected(client, identity) as socket:
-        assert "no idea" in refused(socket, {"do": "hint", "agent": "broken"})
+        assert "no idea" in asked(socket, {"do": "hint", "agent": "broken"}, "error")["message"]
         view = asked(socket, {"do": "pace", "seconds": 0.2}, "table")
         while not view["problem"]:
             view = awaited(socket, "table")
         assert re.search("could not move: no idea", view["problem"])
     assert table.moves == []
+
+
+class Slow:
+    """Thinks until it may stop."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.may_stop = threading.Event()
+
+    def act(self, games: Any, rows: Any) -> Any:
+        self.begun.release()
+        self.may_stop.wait()
+        return games.action_mask(rows=rows).argmax(axis=1)
+
+
+@pytest.fixture
+def slow(room: Room) -> Iterator[Slow]:
+    """An agent of the room; it stops thinking at the end of the test, if not before."""
+    slow = room._made["slow"] = Slow()
+    yield slow
+    slow.may_stop.set()
+
+
+def test_bots_move_while_as_many_hints_as_there_can_be_are_thought_about(
+    client: TestClient, room: Room, slow: Slow
+) -> None:
+    watched, _ = opened(room, "human", "human")
+    played, table = opened(room, "random", "greedy")
+    with ExitStack() as stack:
+        for _ in range(MOST_HINTS):
+            socket = stack.enter_context(connected(client, watched))
+            socket.send_json({"do": "hint", "agent": "slow"})
+            assert "one at a time" in refused(socket, {"do": "hint", "agent": "slow"})
+        for _ in range(HINTS_AT_ONCE):
+            slow.begun.acquire()
+        with connected(client, watched) as late, connected(client, played) as socket:
+            assert f"{MOST_HINTS} hints are being thought" in refused(late, {"do": "hint", "agent": "greedy"})
+            socket.send_json({"do": "pace", "seconds": 0.0})
+            while awaited(socket, "table")["player"] >= 0:
+                pass
+            assert table.record.result is not None and not slow.begun.acquire(blocking=False)
+            slow.may_stop.set()
+    with connected(client, watched) as socket:  # those who went away have left no request behind
+        assert asked(socket, {"do": "hint", "agent": "greedy"}, "hint")["agent"] == "greedy"
+
+
+def test_a_page_gets_one_hint_at_a_time_and_can_play_meanwhile(client: TestClient, room: Room, slow: Slow) -> None:
+    identity, table = opened(room, "human", "human")
+    tokens = [table.sit(0), table.sit(1)]
+    with connected(client, identity, *tokens) as socket:
+        socket.send_json({"do": "hint", "agent": "slow"})
+        assert "one at a time" in refused(socket, {"do": "hint", "agent": "greedy"})
+        view = table.view([0, 1])
+        at = view["at"]
+        socket.send_json({"do": "move", "action": view["legal"][0]["action"], "at": at})
+        while awaited(socket, "table")["at"] == at:
+            pass
+        slow.may_stop.set()
+        assert awaited(socket, "hint")["at"] == at, "it tells of which moment it is"
+        assert asked(socket, {"do": "hint", "agent": "greedy"}, "hint")["at"] > at
 
 
 # --- Seats -----------------------------------------------------------------------------------------------------------

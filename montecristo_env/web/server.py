@@ -1,7 +1,8 @@
 """The server of the tables: pages over HTTP, play over a WebSocket.
 
 Whatever a browser sends is checked; what is wrong gets an answer that says so and changes nothing. All changes happen
-in the event loop, one after the other; only agents think in threads.
+in the event loop, one after the other; only agents think in threads. Those who give hints have a few of their own, so
+that bots can always move.
 
 A browser sends JSON objects: first `{"do": "resume", "tokens": […]}`, with the tokens of the seats that it holds, then
 `{"do": "sit", "seat": 0}`, `{"do": "leave"}`, `{"do": "move", "action": "enter A", "at": 17}`, `{"do": "undo"}`,
@@ -16,7 +17,9 @@ import asyncio
 import contextlib
 import ipaddress
 import json
-from collections.abc import AsyncIterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,6 +43,8 @@ from montecristo_env.web.film import page, static
 from montecristo_env.web.room import PACES, Refused, Room, Table
 
 LONGEST_MESSAGE = 4096  # characters
+HINTS_AT_ONCE = 2  # that agents think about
+MOST_HINTS = 16  # that agents think about or have not begun with
 FILES = {
     "style.css": "text/css",
     "board.js": "text/javascript",
@@ -118,6 +123,8 @@ class Server:
         self.room = room
         self.connections: dict[str, set[Connection]] = {}
         self._players: dict[str, asyncio.Task[None]] = {}
+        self._advisers = ThreadPoolExecutor(HINTS_AT_ONCE, thread_name_prefix="hint")
+        self._free_hints = threading.Semaphore(MOST_HINTS)
         self.app = Starlette(
             routes=[
                 Route("/", self.lobby),
@@ -144,6 +151,7 @@ class Server:
         yield
         for task in list(self._players.values()):
             task.cancel()
+        self._advisers.shutdown(wait=False, cancel_futures=True)
 
     # --- pages
 
@@ -233,6 +241,8 @@ class Server:
         finally:
             everybody.discard(connection)
             sending.cancel()
+            if connection.hint is not None:
+                connection.hint.cancel()
 
     def changed(self, identity: str, game: bool = True) -> None:
         """Keeps what has changed at a table, tells everybody, and lets bots go on."""
@@ -254,6 +264,14 @@ class Server:
         table = self.room.table(identity)
         if table.bot_is_due and (task is None or task.done()):
             self._players[identity] = asyncio.create_task(self._play(identity, table))
+
+    def advise(self, ask: Callable[[], dict[str, Any]]) -> asyncio.Future[dict[str, Any]]:
+        """Lets an agent think about a hint; one that is cancelled before it has begun costs nothing."""
+        if not self._free_hints.acquire(blocking=False):
+            raise Refused(f"{MOST_HINTS} hints are being thought about: ask again later")
+        thinking = self._advisers.submit(ask)
+        thinking.add_done_callback(lambda _: self._free_hints.release())
+        return asyncio.wrap_future(thinking)
 
     async def _play(self, identity: str, table: Table) -> None:
         while table.bot_is_due:
@@ -283,6 +301,8 @@ class Connection:
         self.websocket = websocket
         self.tokens: dict[int, str] = {}
         self.stale = asyncio.Event()
+        self.hint: asyncio.Task[None] | None = None
+        """The answer to the last request for a hint."""
 
     @property
     def seats(self) -> list[int]:
@@ -349,14 +369,20 @@ class Connection:
                 self.server.changed(self.identity, game=False)
             case "hint":
                 agent = self.server.room.agent(_read(text, agent=str)["agent"])
-                ask = table.ask_for_hint(agent)
-                try:
-                    hint = await asyncio.to_thread(ask)
-                except Exception as error:  # an agent may be anybody's
-                    raise Refused(f"{agent.name} could not say: {error}") from error
-                await self.websocket.send_json(hint)
+                if self.hint is not None and not self.hint.done():
+                    raise Refused("the hint that you asked for is still being thought about: one at a time")
+                hint = self.server.advise(table.ask_for_hint(agent))
+                self.hint = asyncio.create_task(self._give_hint(agent.name, hint))
             case other:
                 raise Refused(f"{other!r} is nothing that can be done: sit, resume, leave, move, undo, hint, pace")
+
+    async def _give_hint(self, agent: str, hint: asyncio.Future[dict[str, Any]]) -> None:
+        """Sends a hint as soon as it is there; everything else goes on meanwhile."""
+        try:
+            answer = await hint
+        except Exception as error:  # an agent may be anybody's
+            answer = {"type": "error", "message": f"{agent} could not say: {error}"}
+        await self.websocket.send_json(answer)
 
     def _resume(self, tokens: list[Any]) -> None:
         """Takes the seats that tokens hold; from now on the page is told what happens."""
