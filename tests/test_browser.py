@@ -21,7 +21,7 @@ try:
     import uvicorn
     from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-    from montecristo_env.table import configure
+    from montecristo_env.table import configure, listen
     from montecristo_env.web.room import Room
 except ImportError as missing:
     if MUST_RUN:
@@ -60,9 +60,9 @@ class Served:
 
     def start(self) -> None:
         self.room = Room(self.folder, ["greedy", "random"], SHORT)
-        config = configure(self.room, "127.0.0.1", self.port)
-        self._server = uvicorn.Server(config)
-        listening = config.bind_socket()
+        self.room.load()
+        self._server = uvicorn.Server(configure(self.room))
+        listening = listen("127.0.0.1", self.port)
         self.port = listening.getsockname()[1]
         self._thread = threading.Thread(target=self._server.run, args=([listening],), daemon=True)
         self._thread.start()

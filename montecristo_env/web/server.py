@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from montecristo_env.errors import MonteCristoError
 from montecristo_env.web.extras import (
     ASGIApp,
+    ClientDisconnect,
     Headers,
     JSONResponse,
     Receive,
@@ -38,6 +39,7 @@ from montecristo_env.web.extras import (
     WebSocket,
     WebSocketDisconnect,
     WebSocketRoute,
+    WebSocketState,
 )
 from montecristo_env.web.film import page, static
 from montecristo_env.web.room import PACES, Refused, Room, Table
@@ -98,7 +100,7 @@ class Guard:
             return f"this server is not called {host!r}"
         if origin is None and must_have_origin:
             return "the request does not say from which page it comes"
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _netloc(origin) != host.lower():
             return f"requests from {origin!r} are not answered"
         return None
 
@@ -206,10 +208,13 @@ class Server:
     async def open_table(self, request: Request) -> Response:
         """A new table: `{"players": ["human", "greedy"]}`."""
         body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LONGEST_MESSAGE:
-                return _error(f"a request may have {LONGEST_MESSAGE} bytes", 413)
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LONGEST_MESSAGE:
+                    return _error(f"a request may have {LONGEST_MESSAGE} bytes", 413)
+        except ClientDisconnect:
+            return _error("the request ended too early", 400)  # nobody is there to read it
         try:
             players = _read(body.decode("utf-8", "replace"), players=list)["players"]
             if not all(isinstance(name, str) for name in players):
@@ -229,8 +234,9 @@ class Server:
         identity = websocket.path_params["identity"]
         await websocket.accept()
         if identity not in self.room.tables:
-            await websocket.send_json({"type": "error", "message": f"there is no table {identity!r}"})
-            await websocket.close(1008)
+            with contextlib.suppress(WebSocketDisconnect):
+                await websocket.send_json({"type": "error", "message": f"there is no table {identity!r}"})
+                await websocket.close(1008)
             return
         connection = Connection(self, identity, websocket)
         everybody = self.connections.setdefault(identity, set())
@@ -323,11 +329,17 @@ class Connection:
             view["parts"] = {name: part for name, part in parts.items() if shown.get(name) != part}
             view |= {"log_from": known, "log": lines[known:], "agents": self.server.room.agents, "paces": PACES}
             shown, log = parts, lines
-            await self.websocket.send_json(view)
+            await self._send(view)
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        """Sends a message, unless the page has gone away; `listen` ends then."""
+        if self.websocket.application_state is WebSocketState.CONNECTED:
+            with contextlib.suppress(WebSocketDisconnect):
+                await self.websocket.send_json(message)
 
     async def listen(self) -> None:
         """Answers what the page asks, until it is closed."""
-        while True:
+        while self.websocket.application_state is WebSocketState.CONNECTED:
             try:
                 text = await self.websocket.receive_text()
             except WebSocketDisconnect:
@@ -337,7 +349,7 @@ class Connection:
             try:
                 await self._obey(text)
             except MonteCristoError as error:
-                await self.websocket.send_json({"type": "error", "message": str(error)})
+                await self._send({"type": "error", "message": str(error)})
 
     async def _obey(self, text: str) -> None:
         if len(text) > LONGEST_MESSAGE:
@@ -349,7 +361,7 @@ class Connection:
                 token = table.sit(seat)
                 self.tokens[seat] = token
                 self.server.changed(self.identity, game=False)
-                await self.websocket.send_json({"type": "seat", "seat": seat, "token": token})
+                await self._send({"type": "seat", "seat": seat, "token": token})
             case "resume":
                 self._resume(_read(text, tokens=list)["tokens"])
             case "leave":
@@ -368,11 +380,11 @@ class Connection:
                 table.set_pace(self.seats, _read(text, seconds=float | int | None)["seconds"])
                 self.server.changed(self.identity, game=False)
             case "hint":
-                agent = self.server.room.agent(_read(text, agent=str)["agent"])
+                name = _read(text, agent=str)["agent"]
+                ask = table.ask_for_hint(self.server.room.agent(name))
                 if self.hint is not None and not self.hint.done():
                     raise Refused("the hint that you asked for is still being thought about: one at a time")
-                hint = self.server.advise(table.ask_for_hint(agent))
-                self.hint = asyncio.create_task(self._give_hint(agent.name, hint))
+                self.hint = asyncio.create_task(self._give_hint(name, self.server.advise(ask)))
             case other:
                 raise Refused(f"{other!r} is nothing that can be done: sit, resume, leave, move, undo, hint, pace")
 
@@ -382,7 +394,7 @@ class Connection:
             answer = await hint
         except Exception as error:  # an agent may be anybody's
             answer = {"type": "error", "message": f"{agent} could not say: {error}"}
-        await self.websocket.send_json(answer)
+        await self._send(answer)
 
     def _resume(self, tokens: list[Any]) -> None:
         """Takes the seats that tokens hold; from now on the page is told what happens."""
@@ -407,6 +419,14 @@ def _read(text: str, **fields: Any) -> dict[str, Any]:
             wanted = getattr(kind, "__name__", str(kind))
             raise Refused(f"{name} must be given as {wanted}, but is {value!r}")
     return message
+
+
+def _netloc(origin: str) -> str | None:
+    """Host and port of an origin, None if it has none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _page(name: str) -> Response:
