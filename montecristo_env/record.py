@@ -314,7 +314,10 @@ def _wrong_annotation(event: Event, decision: int, legal: int) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all that floats can hold
+        return False
 
 
 def _chance_events(before: np.void, ready: np.void, after: np.void) -> list[Event]:

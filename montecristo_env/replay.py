@@ -31,7 +31,7 @@ def write_replay(records: Sequence[GameRecord], path: str | os.PathLike[str]) ->
 
 def main() -> None:
     """The command line."""
-    from montecristo_env.web.extras import tyro
+    from montecristo_env.web.extras import end_quietly, tyro
 
     @dataclass
     class Options:
@@ -44,18 +44,20 @@ def main() -> None:
         annotate: str | None = None
         """An agent that says at every decision what it thinks, in place of what the record tells."""
 
-    options = tyro.cli(Options, prog="python -m montecristo_env.replay")
-    try:
-        records = [GameRecord.load(path) for path in options.records]
-        if options.annotate is not None:
-            for record in records:
-                record.annotate(options.annotate)
-        output = options.output or next((path.with_suffix(".html") for path in options.records), Path("replay.html"))
-        write_replay(records, output)
-    except (MonteCristoError, OSError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(BAD_INPUT)
-    print(output)
+    with end_quietly():
+        options = tyro.cli(Options, prog="python -m montecristo_env.replay")
+        try:
+            records = [GameRecord.load(path) for path in options.records]
+            if options.annotate is not None:
+                for record in records:
+                    record.annotate(options.annotate)
+            first = next((path.with_suffix(".html") for path in options.records), Path("replay.html"))
+            output = options.output or first
+            write_replay(records, output)
+        except (MonteCristoError, ImportError, OSError) as error:
+            print(error, file=sys.stderr)
+            sys.exit(BAD_INPUT)
+        print(output)
 
 
 if __name__ == "__main__":

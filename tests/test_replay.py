@@ -238,6 +238,8 @@ def test_an_agent_that_only_acts_is_asked_several_times() -> None:
         {"value": "high"},
         {"value": None},
         {"value": float("inf")},
+        {"value": 10**400},
+        {"probabilities": {"MOVE": 10**400}},
     ],
 )
 def test_wrong_annotations_are_refused_and_named(annotation: dict[str, Any]) -> None:
