@@ -19,6 +19,7 @@ from pathlib import Path
 
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.web.extras import H11Protocol, end_quietly, h11, tyro, uvicorn
+from montecristo_env.ruleset import Ruleset
 from montecristo_env.web.room import HUMAN, Room, new_identity
 from montecristo_env.web.server import make_app
 
@@ -47,6 +48,8 @@ class Options:
     """Where games are kept."""
     seed: int | None = None
     """Same seed, same deal; by default it is unpredictable."""
+    ruleset: str = ""
+    """Settings of new games that differ from the default, such as refill=short,target=30, or a JSON file of them."""
     browser: bool = True
     """Open the page."""
 
@@ -123,7 +126,8 @@ def main() -> None:
 
 
 def _serve(options: Options) -> None:
-    room, named = Room(options.folder), [name for name in (*options.agents, *options.players) if name != HUMAN]
+    room = Room(options.folder, ruleset=Ruleset.parse(options.ruleset))
+    named = [name for name in (*options.agents, *options.players) if name != HUMAN]
     for name in named:
         room.admit(name)
     if options.players:

@@ -53,6 +53,7 @@ def film(
     return {
         "players": describe_players(names),
         "target": rules.target,
+        "rules": str(rules),
         "places": places(drawn),
         "lines": list(lines),
         "parts": list(parts),

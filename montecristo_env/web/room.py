@@ -123,6 +123,7 @@ class Table:
             "you": mine,
             **summary(state, self.names),
             "target": self.ruleset.target,
+            "rules": str(self.ruleset),
             "places": places(parts),
             "parts": {name: "".join(fragment(part)) for name, part in parts.items()},
             "log": [entry._asdict() for entry in self.log],
