@@ -37,6 +37,7 @@ from montecristo_env.core.constants import Decision
 from montecristo_env.errors import MonteCristoError
 from montecristo_env.render import draw
 from montecristo_env.render.targets import target
+from montecristo_env.ruleset import Ruleset
 from montecristo_env.table import LONGEST_FRAME, configure, listen
 from montecristo_env.web.room import MOST_TABLES, Refused, Room, Table
 from montecristo_env.web.server import HINTS_AT_ONCE, LONGEST_MESSAGE, MOST_HINTS, make_app
@@ -518,6 +519,14 @@ def test_an_error_of_any_kind_in_one_table_leaves_the_others(room: Room, monkeyp
     again = loaded(room.folder)
     assert list(again.tables) == [good]
     assert again.problems == [f"{room.folder / bad}.json: RecursionError"]
+
+
+def test_a_table_plays_by_the_rule_set_of_its_room_and_says_so(tmp_path: Path) -> None:
+    room = Room(tmp_path, ["greedy"], Ruleset(target=30, refill="short"))
+    _, table = opened(room, "human", "greedy")
+    assert table.games.ruleset == room.ruleset
+    assert table.view()["rules"] == "target=30,refill=short"
+    assert [one.games.ruleset for one in loaded(tmp_path).tables.values()] == [room.ruleset]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="this system has other rights")
