@@ -53,9 +53,9 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def sweep(folder: Path) -> None:
-    """Removes what `write_whole` left unfinished in a folder when a process was killed, once it is a day old."""
+    """Removes what `write_whole` left unfinished in or below a folder when it was killed, once that is a day old."""
     oldest = time.time() - STALE
-    for path in folder.iterdir():
+    for path in folder.rglob(".*.montecristo-tmp"):
         if _UNFINISHED.fullmatch(path.name):
             with suppress(OSError):  # gone meanwhile, or not ours to remove
                 about = path.lstat()
