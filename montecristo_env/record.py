@@ -7,8 +7,8 @@ those.)
 """
 
 import json
-import math
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -123,8 +123,15 @@ class GameRecord:
     def from_json(cls, text: str) -> Self:
         """Reads a record and replays it once: what comes back is sound."""
         try:
+            return cls._from_json(text)
+        except RecursionError:
+            raise DamagedRecord("nested too deeply for a game record") from None
+
+    @classmethod
+    def _from_json(cls, text: str) -> Self:
+        try:
             document = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DamagedRecord(f"not a JSON document: {error}") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise DamagedRecord(f'not a game record: "format" must be "{FORMAT}"')
@@ -314,10 +321,7 @@ def _wrong_annotation(event: Event, decision: int, legal: int) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    try:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond all that floats can hold
-        return False
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _chance_events(before: np.void, ready: np.void, after: np.void) -> list[Event]:

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from montecristo_env.errors import InvalidArgument, MonteCristoError
-from montecristo_env.web.extras import H11Protocol, end_quietly, h11, tyro, uvicorn
 from montecristo_env.ruleset import Ruleset
+from montecristo_env.web.extras import H11Protocol, end_quietly, h11, tyro, uvicorn
 from montecristo_env.web.room import HUMAN, Room, new_identity
 from montecristo_env.web.server import make_app
 

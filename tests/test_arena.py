@@ -28,7 +28,9 @@ from montecristo_agents.random import RandomAgent
 from montecristo_agents.report import FILES, Report
 from montecristo_env import GameBatch, GameRecord, IllegalAction, InvalidArgument, PublicView, Ruleset, actions
 from montecristo_env.core.constants import NONE
+from montecristo_env.files import locked
 
+Arrays = dict[str, NDArray[Any]]
 RESULTS = ("winners", "ranks", "scores", "decisions")  # all but the seconds, which no seed determines
 
 
@@ -633,3 +635,77 @@ def test_finished_games_are_never_stepped_again() -> None:
     match = Match([Watchful(), RandomAgent(), Twin()], 4, deal_seeds(0, 10))
     results, _ = match.play(0, match.rounds)
     assert results.winners.any(axis=-1).all()
+
+
+# --- two processes, and folders that are damaged
+
+
+def test_a_folder_in_which_another_process_plays_is_refused(tmp_path: Path) -> None:
+    run = Run(["random", First()], deals=20, folder=tmp_path)
+    with locked(tmp_path):
+        for refused in (lambda: Run(["random", First()], deals=20, folder=tmp_path), lambda: run.play(progress=False)):
+            with pytest.raises(InvalidArgument, match=f"another process works in {tmp_path}"):
+                refused()
+    run.play(progress=False)
+    assert run.deals == 20
+
+
+@pytest.mark.usefixtures("growing_chunks")
+def test_two_runs_in_turn_in_one_folder_play_every_round_once(tmp_path: Path) -> None:
+    """Both have seen an empty folder; the second one takes up what the first has done since."""
+    settings: dict[str, Any] = {"agents": ["random", First()], "deals": 20, "folder": tmp_path}
+    first, second = Stopping(**settings), Run(**settings)
+    first.stop_after(2)
+    with pytest.raises(KeyboardInterrupt):
+        first.play(progress=False)
+    second.play(progress=False)
+    assert second.rounds == Run(**settings).rounds == 20
+    assert without_seconds(second.report()) == without_seconds(play(**settings | {"folder": None}, progress=False))
+
+
+def test_two_processes_at_once_leave_a_sound_folder(package: Path, tmp_path: Path) -> None:
+    processes = [start(package, tmp_path / "run", patience=0.001) for _ in range(2)]
+    ends = [(process.communicate(timeout=600)[1], process.returncode) for process in processes]
+    assert sorted(code for _, code in ends) in ([0, 2], [0, 0]), ends
+    assert all(code == 0 or "another process works in" in messages for messages, code in ends)
+    again = start(package, tmp_path / "run", patience=0)
+    messages = again.communicate(timeout=600)[1]
+    assert again.returncode == 0, messages
+
+
+def _shorten(saved: Arrays) -> Arrays:
+    return {name: values[:-1] if name != "seconds" else values for name, values in saved.items()}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_shorten, r"winners must be bool of shape \(5, 2, 2\), but are bool of shape \(4, 2, 2\)"),
+        (lambda saved: saved | {"ranks": saved["ranks"].astype(np.float64)}, "ranks must be float32"),
+        (lambda saved: saved | {"winners": saved["winners"] & False}, "every game must have a winner"),
+        (lambda saved: saved | {"seconds": saved["seconds"] * np.nan}, "seconds must be finite numbers from 0"),
+        (lambda saved: saved | {"more": saved["seconds"]}, "unexpected keyword argument 'more'"),
+        (lambda saved: {}, "missing 5 required positional arguments"),
+    ],
+)
+def test_a_chunk_that_is_not_what_its_name_says_is_refused(
+    tmp_path: Path, change: Callable[[Arrays], Arrays], message: str
+) -> None:
+    settings: dict[str, Any] = {"agents": ["random", First()], "deals": 5, "folder": tmp_path}
+    run = Run(**settings)
+    assert run.folder is not None
+    results, _ = run.match.play(0, 5)
+    run.folder.save(0, results)
+    (chunk,) = (tmp_path / "chunks").iterdir()
+    assert Run(**settings).rounds == 5
+    np.savez(chunk, **change(vars(results)))
+    with pytest.raises(InvalidArgument, match=f"{chunk.name} is damaged .*{message}"):
+        Run(**settings)
+
+
+@pytest.mark.parametrize("name", ["one-two.npz", "0000000000.npz", "0000000000-0000000009.npz", "-1-0000000001.npz"])
+def test_a_chunk_with_a_name_that_no_chunk_has_is_refused(tmp_path: Path, name: str) -> None:
+    Run(["random", "random"], deals=5, folder=tmp_path)
+    (tmp_path / "chunks" / name).touch()
+    with pytest.raises(InvalidArgument, match=r"is no chunk of an arena run|this run has the rounds 0 to 5"):
+        Run(["random", "random"], deals=5, folder=tmp_path)

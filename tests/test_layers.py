@@ -13,7 +13,8 @@ FOLDERS = {"montecristo_env": ROOT, "montecristo_agents": ROOT / "agents", "mont
 # package stands for everything in it.
 LAYERS = [
     ["montecristo_env.core._jit"],
-    ["montecristo_env.errors", "montecristo_env.files"],
+    ["montecristo_env.errors"],
+    ["montecristo_env.commands", "montecristo_env.files"],
     ["montecristo_env.core.constants"],
     ["montecristo_env.ruleset", "montecristo_env.core.layout"],
     ["montecristo_env.core.actions", "montecristo_env.core.chance"],

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,16 @@ pytest.importorskip("sb3_contrib")
 
 import torch
 from rich.progress import Progress
+from safetensors import safe_open
+from safetensors.numpy import save
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import Logger
 
-from montecristo_agents.policy import Network, PolicyAgent
+from montecristo_agents.policy import Network, PolicyAgent, checksum
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions, make_agent, observation
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS, Decision
+from montecristo_env.core.layout import STATE
 from montecristo_train import curve, demo, lessons, ppo
 from montecristo_train.checkpoint import past_self
 from montecristo_train.network import export
@@ -501,6 +505,123 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_older_one(
     assert (tmp_path / ppo.CHECKPOINT).read_bytes() == before
 
 
+Going = tuple[MaskablePPO, SelfPlayVecEnv]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint in the middle of a run, with past selves in its pool and at its tables."""
+    folder = tmp_path_factory.mktemp("run") / "run"
+    run(folder, dataclasses.replace(TINY, steps=20 * 8 * 16, past_share=0.6))
+    return folder / ppo.CHECKPOINT
+
+
+def beginning(settings: Settings = TINY) -> Going:
+    env = make_env(settings)
+    return ppo.make_model(settings, env), env
+
+
+def everything(model: MaskablePPO, env: SelfPlayVecEnv) -> list[Any]:
+    """All that a checkpoint could change, in plain values."""
+    weights = {name: tensor.tolist() for name, tensor in model.policy.state_dict().items()}
+    counters = model.num_timesteps, model._n_updates, str(model.policy.optimizer.state_dict()["state"])
+    tables = env.games.states.tobytes(), env.holders.tolist(), str(env.rng.bit_generator.state)
+    pool = [(id(member.agent), member.games, member.wins) for member in env.pool.members]
+    chance = torch.get_rng_state().tolist(), str(np.random.get_state())  # noqa: NPY002 (Stable-Baselines3 uses it)
+    return [weights, counters, tables, pool, chance]
+
+
+def rewritten(path: Path, folder: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> Path:
+    """A copy of a checkpoint with something else in it, and a true checksum."""
+    with safe_open(path, framework="np") as file:
+        facts = json.loads(file.metadata()["facts"])
+        tensors = {name: file.get_tensor(name).copy() for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+    change(facts, tensors)
+    header = {"facts": json.dumps(facts)}
+    (folder / ppo.CHECKPOINT).write_bytes(save(tensors, header | {"checksum": checksum(header, tensors)}))
+    return folder / ppo.CHECKPOINT
+
+
+def test_every_flipped_bit_of_a_checkpoint_is_refused_and_nothing_changes(checkpoint: Path, tmp_path: Path) -> None:
+    content = checkpoint.read_bytes()
+    header = 8 + int.from_bytes(content[:8], "little")
+    rng = np.random.default_rng(0)
+    places = [*range(8), *rng.integers(8, header, 150).tolist(), *rng.integers(header, len(content), 250).tolist()]
+    going = beginning()
+    before = everything(*going)
+    path = tmp_path / ppo.CHECKPOINT
+    for place in places:
+        flipped = bytes([content[place] ^ 1 << int(rng.integers(8))])
+        path.write_bytes(content[:place] + flipped + content[place + 1 :])
+        with pytest.raises(InvalidArgument, match=f"{path} is no checkpoint that this run can go on from"):
+            ppo.read_checkpoint(path, *going, TINY.hidden)
+    assert everything(*going) == before
+    path.write_bytes(content)
+    ppo.read_checkpoint(path, *going, TINY.hidden)
+    assert everything(*going) != before
+
+
+def _put(name: str, value: Any) -> Callable[[dict[str, Any], dict[str, np.ndarray]], None]:
+    def change(facts: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+        facts[name] = value
+
+    return change
+
+
+def _spoil_a_game(field: str) -> Callable[[dict[str, Any], dict[str, np.ndarray]], None]:
+    def change(facts: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+        tensors["games"].view(STATE)[field][3] += 1
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_put("format", 1), "it has the format 1, but this version reads 2"),
+        (_put("steps", -1), "steps must be a whole number from 0, but is -1"),
+        (_put("rollouts", "x"), "rollouts must be a whole number from 0, but is 'x'"),
+        (_put("latest", {"win_rate/random": None}), "win rates must be finite numbers"),
+        (_put("pool", []), r"its scripted players are \[\], but this run's are \['random'\]"),
+        (_put("env_random", {}), "KeyError|ValueError"),
+        (_put("numpy_random", ["MT19937", "x", 0, 0.0]), "ValueError|TypeError"),
+        (_spoil_a_game("num_players"), "its games have another num_players than those of this run"),
+        (_spoil_a_game("target"), "its games have another target than those of this run"),
+        (_spoil_a_game("supply"), r"1 of its games are not sane; in game 3 these are not: \['adventurers'"),
+        (lambda _, t: t.update(holders=t["holders"] * 0), "must leave a seat of every game to the learner"),
+        (lambda _, t: t["holders"].put(0, 99), "leave a seat|places of the pool"),
+        (lambda _, t: t.update(games=t["games"][:-1]), r"games must be uint8 of shape \(8, \d+\)"),
+        (lambda _, t: t.pop("policy.value_net.bias"), "its policy has not the parts of this run's"),
+        (lambda _, t: t.pop("optimiser.0.step"), "its optimiser has not the parts of this run's"),
+        (lambda _, t: t["policy.value_net.bias"].fill(np.nan), "value_net.bias has values that are not finite"),
+        (lambda _, t: t.update({"optimiser.0.step": np.zeros(1, np.float32)}), r"must be float32 of shape \(\)"),
+        (lambda _, t: t.pop("torch_random"), "KeyError: 'torch_random'"),
+        (lambda _, t: t.update(torch_random=t["torch_random"][:9]), "RuntimeError"),
+    ],
+)
+def test_a_checkpoint_that_makes_no_sense_is_refused_and_nothing_changes(
+    checkpoint: Path, tmp_path: Path, change: Callable[..., None], message: str
+) -> None:
+    """Even if its checksum is right."""
+    going = beginning()
+    before = everything(*going)
+    with pytest.raises(InvalidArgument, match=message):
+        ppo.read_checkpoint(rewritten(checkpoint, tmp_path, change), *going, TINY.hidden)
+    assert everything(*going) == before
+
+
+def test_a_checkpoint_of_other_settings_is_refused_by_what_differs(checkpoint: Path) -> None:
+    for change, message in (
+        ({"hidden": (17,)}, r"must be float32 of shape \(17, \d+\), as this run's settings have it, but is"),
+        ({"tables": 9}, r"games must be uint8 of shape \(9"),
+        ({"players": (0.0, 0.5, 0.5)}, "its games have another num_players"),
+        ({"scripted": ("greedy",)}, r"its scripted players are \['random'\], but this run's are \['greedy'\]"),
+    ):
+        settings = dataclasses.replace(TINY, **change)
+        with pytest.raises(InvalidArgument, match=message):
+            ppo.read_checkpoint(checkpoint, *beginning(settings), settings.hidden)
+
+
 @pytest.mark.parametrize(
     ("name", "written", "failing"),
     [
@@ -583,7 +704,7 @@ def test_bad_folders_are_refused_by_name(tmp_path: Path) -> None:
         ppo.read_settings(tmp_path, Settings)
     (tmp_path / ppo.CHECKPOINT).write_bytes(b"damaged")
     env = ppo.make_env(TINY)
-    with pytest.raises(InvalidArgument, match="is no checkpoint that can be read"):
+    with pytest.raises(InvalidArgument, match="is no checkpoint that this run can go on from: it cannot be read"):
         ppo.read_checkpoint(tmp_path / ppo.CHECKPOINT, ppo.make_model(TINY, env), env, TINY.hidden)
 
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from montecristo_agents.arena import BAD_INPUT, INTERRUPTED, Run
+from montecristo_agents.arena import BAD_INPUT, Run
 from montecristo_agents.extras import tyro
 from montecristo_agents.ratings import Estimate
 from montecristo_agents.report import Report, draw_ratings, duration, percent, png, points
 from montecristo_env import MonteCristoError
 from montecristo_env.agent import GROUP
+from montecristo_env.commands import INTERRUPTED, quiet_pipe
 from montecristo_env.core.constants import MIN_PLAYERS
 from montecristo_env.files import write_whole
 
@@ -150,24 +151,29 @@ class Options:
 
 def main() -> None:
     """Reads the command line, plays and writes."""
-    options = tyro.cli(Options, prog=COMMAND)
+    with quiet_pipe():
+        options = tyro.cli(Options, prog=COMMAND)
+        try:
+            _run(options)
+        except (MonteCristoError, OSError) as error:
+            print(f"ladder: {error}", file=sys.stderr)
+            sys.exit(BAD_INPUT)
+        except KeyboardInterrupt:
+            print("ladder: stopped; the same command goes on.", file=sys.stderr)
+            sys.exit(INTERRUPTED)
+        print(f"The ladder is in {options.page}.")
+
+
+def _run(options: Options) -> None:
     agents, missing = split_installed(options.agents)
-    try:
-        runs = []
-        for players in options.players:
-            folder = options.folder / f"{players}-players"
-            there = [name for name in agents if players == MIN_PLAYERS or name not in ONLY_FOR_TWO]
-            runs.append(Run(there, players, options.deals, options.seed, folder=folder))
-        for run in runs:
-            run.play()
-        write_page(options.page, [run.report() for run in runs], missing)
-    except (MonteCristoError, OSError) as error:
-        print(f"ladder: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        print("ladder: stopped; the same command goes on.", file=sys.stderr)
-        sys.exit(INTERRUPTED)
-    print(f"The ladder is in {options.page}.")
+    runs = []
+    for players in options.players:
+        folder = options.folder / f"{players}-players"
+        there = [name for name in agents if players == MIN_PLAYERS or name not in ONLY_FOR_TWO]
+        runs.append(Run(there, players, options.deals, options.seed, folder=folder))
+    for run in runs:
+        run.play()
+    write_page(options.page, [run.report() for run in runs], missing)
 
 
 if __name__ == "__main__":
