@@ -39,6 +39,7 @@ from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, m
 from montecristo_env.commands import INTERRUPTED, quiet_pipe
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.files import is_empty, locked, write_whole
+from montecristo_env.ruleset import RulesetLike
 
 CHUNK_SECONDS = 30.0  # what is played between two savings takes about so long: slow agents need many games at once
 CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before
@@ -58,7 +59,7 @@ def play(
     deals: int = 500,
     seed: int = 0,
     *,
-    ruleset: Ruleset | None = None,
+    ruleset: RulesetLike = None,
     folder: str | Path | None = None,
     records: int = 0,
     focus: int | None = None,
@@ -100,7 +101,7 @@ class Run:
         deals: int = 500,
         seed: int = 0,
         *,
-        ruleset: Ruleset | None = None,
+        ruleset: RulesetLike = None,
         folder: str | Path | None = None,
         records: int = 0,
         focus: int | None = None,
@@ -349,6 +350,8 @@ class Options:
     """How many deals every table plays, each of them in every seating."""
     seed: int = 0
     """Same seed, same deals, same games."""
+    ruleset: str = ""
+    """Settings of the game that differ from the default, such as refill=short,target=30, or a JSON file of them."""
     folder: Path | None = None
     """Where results, tables and pictures go; default: a folder of its own for these settings in runs/arena."""
     records: int = 0
@@ -392,7 +395,8 @@ def _run(options: Options, folder: Path) -> None:
 
 def _default_folder(options: Options) -> Path:
     """A folder of its own for these settings: a readable name and a hash."""
-    settings = {**asdict(options), "folder": None, "version": montecristo_env.__version__}
+    rules = str(Ruleset.parse(options.ruleset))  # however they are written
+    settings = {**asdict(options), "ruleset": rules, "folder": None, "version": montecristo_env.__version__}
     del settings["ray"]  # the same run, wherever it is played
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     name = re.sub(r"[^\w.]+", "-", "-".join(options.agents))[:_FOLDER_NAME_LENGTH]

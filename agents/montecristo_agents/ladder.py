@@ -66,7 +66,7 @@ def _page(reports: Sequence[Report], missing: Sequence[str]) -> str:
         "How the standard agents stand to each other. To measure yours against them, call "
         "`montecristo_agents.benchmark.benchmark(my_agent)`.",
         f"This page is written by `{COMMAND}`: do not edit it. Version {settings['version']} played "
-        f"{settings['deals']} deals with seed {settings['seed']}. The same command gives the same page, but for times.",
+        f"{settings['deals']} deals with seed {settings['seed']}, rules: {reports[0].rules}. The same command gives the same page, but for times.",
         *([f"Not installed, so not played: {', '.join(missing)}."] if missing else []),
         *_model_files(reports[0]),
     ]
@@ -143,6 +143,8 @@ class Options:
     """How many deals every table plays, each of them in every seating."""
     seed: int = 0
     """Same seed, same deals, same games."""
+    ruleset: str = ""
+    """Settings of the game that differ from the default, such as refill=short,target=30, or a JSON file of them."""
     page: Path = Path("docs", "ladder.md")
     """Where to write."""
     folder: Path = Path("runs", "ladder")
@@ -170,7 +172,7 @@ def _run(options: Options) -> None:
     for players in options.players:
         folder = options.folder / f"{players}-players"
         there = [name for name in agents if players == MIN_PLAYERS or name not in ONLY_FOR_TWO]
-        runs.append(Run(there, players, options.deals, options.seed, folder=folder))
+        runs.append(Run(there, players, options.deals, options.seed, ruleset=options.ruleset, folder=folder))
     for run in runs:
         run.play()
     write_page(options.page, [run.report() for run in runs], missing)

@@ -19,6 +19,7 @@ from montecristo_env import Agent, GameBatch, GameRecord, InvalidArgument, Monte
 from montecristo_env.core.constants import NONE
 from montecristo_env.errors import IllegalAction
 from montecristo_env.games import SEED_BITS
+from montecristo_env.ruleset import RulesetLike
 
 _TO_THE_END = 1_000_000  # more decisions than any game has
 
@@ -105,13 +106,13 @@ class Match:
         agents: Sequence[Agent],
         players: int,
         seeds: NDArray[np.uint64],
-        ruleset: Ruleset | None = None,
+        ruleset: RulesetLike = None,
         focus: int | None = None,
     ) -> None:
         self.agents = agents
         self.players = players
         self.seeds = seeds
-        self.ruleset = ruleset or Ruleset()
+        self.ruleset = Ruleset.of(ruleset)
         self.tables = schedule(len(agents), players, focus)
         self.rounds = len(seeds) * len(self.tables)
         self._distinct = list({id(agent): agent for agent in agents}.values())

@@ -17,6 +17,7 @@ from montecristo_agents.extras import Console, Figure, RichTable, Text, box
 from montecristo_agents.matches import Match, Results, Table
 from montecristo_agents.ratings import CONFIDENCE, Estimate, Skill, mean_by_deal, rate_by_deal
 from montecristo_env.files import write_whole
+from montecristo_env.ruleset import Ruleset
 
 Values: TypeAlias = NDArray[np.float64]
 
@@ -74,6 +75,11 @@ class Report:
     rated_games: int
     agents: list[AgentLine]
     pairs: list[PairLine]
+
+    @property
+    def rules(self) -> str:
+        """The settings of the game that differ from the default, as a text."""
+        return str(Ruleset.from_dict(self.settings["ruleset"]))
 
     def agent(self, name: str) -> AgentLine:
         """The line of one agent."""
@@ -246,7 +252,9 @@ def _decisions_of_agents(match: Match, results: Results) -> Values:
 
 
 def _agents_table(report: Report) -> RichTable:
-    title = f"{report.settings['players']} players, {report.deals:,} deals, {report.games:,} games"
+    title = (
+        f"{report.settings['players']} players, rules: {report.rules}, {report.deals:,} deals, {report.games:,} games"
+    )
     table = RichTable(
         title=f"{title}; equals win {percent(report.null_rate)} %", box=box.SIMPLE_HEAD, collapse_padding=True
     )
@@ -442,7 +450,7 @@ def _side_of_null(rate: float, null: float) -> float:
 
 
 def _caption(report: Report) -> str:
-    return f"{report.settings['players']} players, {report.deals:,} deals, {_CONFIDENCE} intervals by deal"
+    return f"{report.settings['players']} players, rules: {report.rules}, {report.deals:,} deals, {_CONFIDENCE} intervals by deal"
 
 
 def png(figure: Figure) -> bytes:

@@ -31,6 +31,7 @@ from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env import Agent
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
+from montecristo_env.ruleset import Ruleset
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
@@ -179,8 +180,8 @@ def win_rates(settings: SelfPlaySettings, agent: PolicyAgent, past: Sequence[Age
     """How the learner does against the baselines and past selves, on deals of their own."""
     agent.name = "learner"
     others: list[Any] = [*settings.evaluate_against, *past]
-    deals = settings.evaluate_deals
-    report = play([*others, agent], 2, deals, EVALUATION_SEED, focus=len(others), progress=False)
+    deals, rules = settings.evaluate_deals, settings.ruleset
+    report = play([*others, agent], 2, deals, EVALUATION_SEED, ruleset=rules, focus=len(others), progress=False)
     rates = {}
     for other in others:
         name = other if isinstance(other, str) else "past_self"
@@ -191,7 +192,7 @@ def win_rates(settings: SelfPlaySettings, agent: PolicyAgent, past: Sequence[Age
     for players in (3, 4):
         if settings.players[players - 2] == 0:
             continue
-        report = play([hardest, agent], players, deals // 2, EVALUATION_SEED, focus=1, progress=False)
+        report = play([hardest, agent], players, deals // 2, EVALUATION_SEED, ruleset=rules, focus=1, progress=False)
         pair = report.pair("learner", hardest)
         if pair is not None:
             rates[f"win_rate/{hardest}_{players}p"] = pair.win_rate.value
@@ -344,6 +345,7 @@ def start_or_resume(
     )
     folder = chosen.run or Path("runs") / recipe / time.strftime("%Y%m%d-%H%M%S")
     settings = kind(**{field.name: getattr(chosen, field.name) for field in dataclasses.fields(kind)})
+    settings = dataclasses.replace(settings, ruleset=str(Ruleset.parse(settings.ruleset)))  # a file may change
     new_folder(folder, settings)
     train(settings, folder, False)
     print(f"the agent, and what there is to know of its training, is in {folder}")

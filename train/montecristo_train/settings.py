@@ -19,6 +19,8 @@ class SelfPlaySettings:
     """The shares of tables with 2, 3 and 4 players."""
     reward: str = "win"
     """What is paid at the end: win, rank or margin (see GameBatch)."""
+    ruleset: str = ""
+    """Settings of the game that differ from the default, such as refill=short,target=30, or a JSON file of them."""
 
     advised: bool = True
     """Whether the network sees, besides the observation, how greedy judges the choices and how a round would score."""
