@@ -67,6 +67,23 @@ def without_seconds(report: Report) -> dict[str, Any]:
 # --- who meets whom, where and on which deals
 
 
+def test_a_rule_set_given_as_text_is_played_and_reported(tmp_path: Path) -> None:
+    report = play(["random", First()], deals=3, ruleset="target=5,refill=short", progress=False, folder=tmp_path)
+    assert report.rules == "target=5,refill=short" and "rules: target=5,refill=short" in str(report)
+    assert report.settings["ruleset"] == Ruleset(target=5, refill="short").to_dict()
+    with pytest.raises(InvalidArgument, match="another run"):
+        play(["random", First()], deals=3, ruleset="target=6", progress=False, folder=tmp_path)
+
+
+def test_two_ways_to_write_a_rule_set_share_a_folder() -> None:
+    def folder(rules: str) -> Path:
+        return arena._default_folder(arena.Options(("random", "greedy"), ruleset=rules))
+
+    assert (
+        folder("target=5,refill=short") == folder('{"refill": "short", "target": 5}') != folder("") == folder("default")
+    )
+
+
 def test_two_players_meet_at_one_table_and_more_at_two() -> None:
     assert schedule(3, 2) == [Table(0, 1), Table(0, 2), Table(1, 2)]
     assert schedule(2, 3) == [Table(0, 1), Table(1, 0)]

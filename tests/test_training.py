@@ -28,7 +28,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import Logger
 
 from montecristo_agents.policy import Network, PolicyAgent, checksum
-from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions, make_agent, observation
+from montecristo_env import GameBatch, GameRecord, InvalidArgument, Ruleset, actions, make_agent, observation
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS, Decision
 from montecristo_env.core.layout import STATE
@@ -89,6 +89,11 @@ def tables(pool: Pool, num_games: int = 12) -> SelfPlayVecEnv:
 
 
 # --- the tables
+
+
+def test_a_run_plays_by_its_rule_set() -> None:
+    settings = dataclasses.replace(TINY, ruleset="target=5,game_end=chest")
+    assert ppo.make_env(settings).games.ruleset == Ruleset(target=5, game_end="chest")
 
 
 @pytest.mark.parametrize("shares", [(0.0, 0.0), (0.5, 0.5)])

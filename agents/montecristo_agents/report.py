@@ -252,9 +252,7 @@ def _decisions_of_agents(match: Match, results: Results) -> Values:
 
 
 def _agents_table(report: Report) -> RichTable:
-    title = (
-        f"{report.settings['players']} players, rules: {report.rules}, {report.deals:,} deals, {report.games:,} games"
-    )
+    title = f"{_played(report)}, {report.games:,} games"
     table = RichTable(
         title=f"{title}; equals win {percent(report.null_rate)} %", box=box.SIMPLE_HEAD, collapse_padding=True
     )
@@ -450,7 +448,11 @@ def _side_of_null(rate: float, null: float) -> float:
 
 
 def _caption(report: Report) -> str:
-    return f"{report.settings['players']} players, rules: {report.rules}, {report.deals:,} deals, {_CONFIDENCE} intervals by deal"
+    return f"{_played(report)}, {_CONFIDENCE} intervals by deal"
+
+
+def _played(report: Report) -> str:
+    return f"{report.settings['players']} players, rules: {report.rules}, {report.deals:,} deals"
 
 
 def png(figure: Figure) -> bytes:
