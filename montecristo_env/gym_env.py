@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from montecristo_env import render
 from montecristo_env.learner import LearnerGames, Opponents
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
+from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
 
 
 class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsIndex]):
@@ -91,7 +91,7 @@ class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsIndex]):
 
     def _repr_svg_(self) -> str:
         """The table in a notebook."""
-        return render.svg(draw(self._table.games))
+        return render.svg(self._table.games)
 
     def close(self) -> None:
         """Closes the window, if there is one."""
