@@ -1,6 +1,7 @@
 """The Gymnasium environment: one learner at a table of agents."""
 
 import operator
+from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
 import gymnasium
@@ -29,7 +30,7 @@ class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsIndex]):
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | None = None,
+        ruleset: Ruleset | Mapping[str, Any] | None = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         render_mode: str | None = None,
