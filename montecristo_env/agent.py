@@ -11,6 +11,7 @@ from montecristo_env.core import actions
 from montecristo_env.core.layout import HIDDEN_FIELDS, STATE, States
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.games import GameBatch, Rows
+from montecristo_env.ruleset import Ruleset
 
 GROUP = "montecristo_env.agents"
 """The entry-point group in which packages announce their agents: `name = "module:factory"`."""
@@ -37,6 +38,11 @@ class PublicView:
         values: NDArray[Any] = self._games.states[field]
         values.flags.writeable = False
         return values
+
+    @property
+    def ruleset(self) -> Ruleset:
+        """The settings of the games."""
+        return self._games.ruleset
 
     @property
     def num_players(self) -> NDArray[np.int8]:

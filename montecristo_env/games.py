@@ -3,11 +3,13 @@
 import os
 from collections.abc import Callable
 from functools import cached_property
+from html import escape
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from montecristo_env import render
 from montecristo_env.core import actions, batch, invariants, observation
 from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Decision
@@ -28,6 +30,7 @@ ROWS_PER_THREAD_LIGHT = 8192
 # Random decisions in one compiled call: so many games at most, with so many each. After that, Ctrl-C is heard.
 ROWS_PER_CALL, STEPS_PER_CALL = 2**13, 2**8
 _LIGHT = (batch.write_masks, batch.restart_games)
+ROWS_SHOWN = 8  # in a notebook
 MOST_GAMES = 2**40  # a petabyte; NumPy would not even try more
 SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps them
 
@@ -131,6 +134,19 @@ class GameBatch:
     def __repr__(self) -> str:
         counts = "/".join(map(str, np.unique(self.num_players)))
         return f"<GameBatch of {len(self)} games, {counts} players, {int(self.over.sum())} over>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the board of a single game, or a table of the first games."""
+        if len(self) == 1:
+            return render.html(self)
+        lines = ["<tr><th>game<th>round<th>scores<th>to decide"]
+        for game in range(min(len(self), ROWS_SHOWN)):
+            state = self.public_state(game)
+            seat = state["current_player"]
+            who = "nobody, it is over" if seat == NONE else f"player {seat}: {state['phase'].replace('_', ' ')}"
+            lines.append(f"<tr><td>{game}<td>{state['round']}<td>{', '.join(map(str, state['scores']))}<td>{who}")
+        lines += ["<tr><td colspan=4>…"] if len(self) > ROWS_SHOWN else []
+        return f"<table><caption>{escape(repr(self))}</caption>{''.join(lines)}</table>"
 
     @cached_property
     def num_players(self) -> NDArray[np.int8]:

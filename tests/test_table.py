@@ -35,7 +35,7 @@ from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions
 from montecristo_env.agent import make_agent
 from montecristo_env.core.constants import Decision
 from montecristo_env.errors import MonteCristoError
-from montecristo_env.render import draw
+from montecristo_env.render.board import draw_board
 from montecristo_env.render.targets import target
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.table import LONGEST_FRAME, configure, listen
@@ -126,7 +126,7 @@ def test_every_action_has_a_place_on_the_board_or_declines_something() -> None:
             for game in range(0, len(games), 3):
                 state, legal = games.public_state(game), games.legal_actions(game)
                 fresh = [action for action in legal if str(action) not in met]
-                places = {group.target for group in draw(state).groups()} - {""} if fresh else set()
+                places = {group.target for group in draw_board(state).groups()} - {""} if fresh else set()
                 for action in fresh:
                     place = target(action, state)
                     assert place in places if str(action) not in declining else place == "", str(action)

@@ -66,8 +66,8 @@ def _page(reports: Sequence[Report], missing: Sequence[str]) -> str:
         "How the standard agents stand to each other. To measure yours against them, call "
         "`montecristo_agents.benchmark.benchmark(my_agent)`.",
         f"This page is written by `{COMMAND}`: do not edit it. Version {settings['version']} played "
-        f"{settings['deals']} deals with seed {settings['seed']}, rules: {reports[0].rules}. The same command gives the "
-        "same page, but for times.",
+        f"{settings['deals']} deals with seed {settings['seed']}, rules: {reports[0].rules}. The same command "
+        "gives the same page, but for times.",
         *([f"Not installed, so not played: {', '.join(missing)}."] if missing else []),
         *_model_files(reports[0]),
     ]
