@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -709,3 +710,23 @@ def test_a_chunk_with_a_name_that_no_chunk_has_is_refused(tmp_path: Path, name: 
     (tmp_path / "chunks" / name).touch()
     with pytest.raises(InvalidArgument, match=r"is no chunk of an arena run|this run has the rounds 0 to 5"):
         Run(["random", "random"], deals=5, folder=tmp_path)
+
+
+# --- notebooks
+
+
+def test_a_report_shows_its_tables_in_a_notebook_and_is_short_in_a_shell() -> None:
+    odd = First()
+    odd.name = "a|b"
+    report = play(["random", odd], deals=3, progress=False)
+    assert re.fullmatch(r"<Report: 2 players, 3 deals; win rates: random [\d.]+ %, a\|b [\d.]+ %>", repr(report))
+    shown = report._repr_markdown_()
+    assert shown.startswith("**2 players, 3 deals, 6 games; equals win 50.0 %**")
+    rows = [line for line in shown.splitlines() if line.startswith("|")]
+    assert [line.count("|") for line in rows] == [9] * 4 + [4] * 4
+    assert "a&#124;b" in shown and f"{100 * report.agents[0].win_rate.value:.1f}" in shown
+    assert all(note in shown for note in report.explanations() + report.caveats())
+
+
+def test_a_report_of_one_deal_has_no_interval_to_show() -> None:
+    assert "(?)" in play(["random", First()], deals=1, progress=False)._repr_markdown_()
