@@ -77,7 +77,11 @@ def locked(folder: Path) -> Iterator[None]:
     """
     path = folder / LOCK
     while True:
-        with path.open("ab") as file:
+        try:
+            file = path.open("ab")
+        except OSError as error:
+            raise InvalidArgument(f"cannot write to {folder}: {error.strerror}") from None
+        with file:
             try:
                 _take(file)
             except OSError as error:

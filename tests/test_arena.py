@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from montecristo_env.core.constants import NONE
 from montecristo_env.files import locked
 
 Arrays = dict[str, NDArray[Any]]
+LONG = 600  # seconds; only to end what would never end by itself
 RESULTS = ("winners", "ranks", "scores", "decisions")  # all but the seconds, which no seed determines
 
 
@@ -437,15 +439,17 @@ PACKAGE = {
     "dumas.py": """
         import os
         import time
+        from pathlib import Path
 
 
         class Dantes:
-            '''Draws its chance from the games, and takes its time if it is told to.'''
+            '''Draws its chance from the games; after three chunks it waits in its cell, if it is told to.'''
 
             name = "dantes"
 
             def act(self, games, rows):
-                time.sleep(float(os.environ.get("PATIENCE", 0)) * len(rows))
+                while len(list(Path(os.environ.get("CELL", "nowhere")).glob("chunks/*.npz"))) >= 3:
+                    time.sleep(0.01)
                 return games.sample_actions(rows)
 
 
@@ -463,18 +467,18 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in PACKAGE.items():
         (sources / name).write_text(textwrap.dedent(text))
     install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", target, sources]
-    subprocess.run([sys.executable, *map(str, install)], check=True, capture_output=True, timeout=300)
+    subprocess.run([sys.executable, *map(str, install)], check=True, capture_output=True, timeout=LONG)
     return target
 
 
 COMMAND = ("random", "dantes", "--deals", "60")
 
 
-def start(package: Path, folder: Path, patience: float) -> subprocess.Popen[str]:
+def start(package: Path, folder: Path, waits: bool = False) -> subprocess.Popen[str]:
     python_path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [sys.executable, "-m", "montecristo_agents.arena", *COMMAND, "--folder", str(folder)],
-        env=os.environ | {"PYTHONPATH": python_path, "PATIENCE": str(patience)},
+        env=os.environ | {"PYTHONPATH": python_path} | ({"CELL": str(folder)} if waits else {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -487,13 +491,12 @@ def test_a_process_that_is_stopped_loses_at_most_a_chunk_and_resumes(
     blow: signal.Signals, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
-    process = start(package, folder, patience=0.0005)
-    deadline = time.monotonic() + 120
+    process = start(package, folder, waits=True)
     while len(list(folder.glob("chunks/*.npz"))) < 3:
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        assert process.poll() is None, process.communicate()
         time.sleep(0.005)
     process.send_signal(blow)
-    out, messages = process.communicate(timeout=60)
+    out, messages = process.communicate(timeout=LONG)
     kept = {path.name for path in folder.glob("chunks/*.npz")}
     if blow == signal.SIGINT:
         assert process.returncode == 130 and "the same command goes on" in messages and "dantes" in out
@@ -501,8 +504,8 @@ def test_a_process_that_is_stopped_loses_at_most_a_chunk_and_resumes(
     else:
         assert process.returncode == -signal.SIGKILL and not (folder / "report.json").exists()
 
-    again = start(package, folder, patience=0)
-    out, messages = again.communicate(timeout=120)
+    again = start(package, folder)
+    out, messages = again.communicate(timeout=LONG)
     assert again.returncode == 0, messages
     assert kept < {path.name for path in folder.glob("chunks/*.npz")}
 
@@ -681,12 +684,12 @@ def test_two_runs_in_turn_in_one_folder_play_every_round_once(tmp_path: Path) ->
 
 
 def test_two_processes_at_once_leave_a_sound_folder(package: Path, tmp_path: Path) -> None:
-    processes = [start(package, tmp_path / "run", patience=0.001) for _ in range(2)]
-    ends = [(process.communicate(timeout=600)[1], process.returncode) for process in processes]
+    processes = [start(package, tmp_path / "run") for _ in range(2)]
+    ends = [(process.communicate(timeout=LONG)[1], process.returncode) for process in processes]
     assert sorted(code for _, code in ends) in ([0, 2], [0, 0]), ends
     assert all(code == 0 or "another process works in" in messages for messages, code in ends)
-    again = start(package, tmp_path / "run", patience=0)
-    messages = again.communicate(timeout=600)[1]
+    again = start(package, tmp_path / "run")
+    messages = again.communicate(timeout=LONG)[1]
     assert again.returncode == 0, messages
 
 
@@ -726,3 +729,23 @@ def test_a_chunk_with_a_name_that_no_chunk_has_is_refused(tmp_path: Path, name: 
     (tmp_path / "chunks" / name).touch()
     with pytest.raises(InvalidArgument, match=r"is no chunk of an arena run|this run has the rounds 0 to 5"):
         Run(["random", "random"], deals=5, folder=tmp_path)
+
+
+# --- notebooks
+
+
+def test_a_report_shows_its_tables_in_a_notebook_and_is_short_in_a_shell() -> None:
+    odd = First()
+    odd.name = "a|b"
+    report = play(["random", odd], deals=3, progress=False)
+    assert re.fullmatch(r"<Report: 2 players, 3 deals; win rates: random [\d.]+ %, a\|b [\d.]+ %>", repr(report))
+    shown = report._repr_markdown_()
+    assert shown.startswith("**2 players, 3 deals, 6 games; equals win 50.0 %**")
+    rows = [line for line in shown.splitlines() if line.startswith("|")]
+    assert [line.count("|") for line in rows] == [9] * 4 + [4] * 4
+    assert "a&#124;b" in shown and f"{100 * report.agents[0].win_rate.value:.1f}" in shown
+    assert all(note in shown for note in report.explanations() + report.caveats())
+
+
+def test_a_report_of_one_deal_has_no_interval_to_show() -> None:
+    assert "(?)" in play(["random", First()], deals=1, progress=False)._repr_markdown_()

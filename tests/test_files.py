@@ -98,3 +98,10 @@ def test_a_lock_is_released_by_an_error(tmp_path: Path) -> None:
         raise RuntimeError
     with locked(tmp_path):
         pass
+
+
+def test_a_folder_that_cannot_be_locked_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name, why in (("missing", "No such file or directory"), ("file", "Not a directory")):
+        with pytest.raises(InvalidArgument, match=f"cannot write to {tmp_path / name}: {why}"), locked(tmp_path / name):
+            pass

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import errno
 import importlib
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +23,7 @@ import pytest
 pytest.importorskip("sb3_contrib")
 
 import torch
+from rich.console import Console
 from rich.progress import Progress
 from safetensors import safe_open
 from safetensors.numpy import save
@@ -32,6 +35,7 @@ from montecristo_env import GameBatch, GameRecord, InvalidArgument, Ruleset, act
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS, Decision
 from montecristo_env.core.layout import STATE
+from montecristo_env.files import LOCK, locked
 from montecristo_train import curve, demo, lessons, ppo
 from montecristo_train.checkpoint import past_self
 from montecristo_train.network import export
@@ -459,12 +463,11 @@ def test_a_killed_run_goes_on_to_the_same_result(tmp_path: Path, taught: int) ->
     ppo.new_folder(tmp_path / "killed", settings)
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
     checkpoint = tmp_path / "killed" / ppo.CHECKPOINT
-    deadline = time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < deadline:
+    while not checkpoint.exists():
+        assert process.poll() is None
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert checkpoint.exists()
     run(tmp_path / "killed", settings, resume=True)
     expected, found = weights(tmp_path / "whole"), weights(tmp_path / "killed")
     for name, tensor in expected.items():
@@ -715,3 +718,73 @@ def test_bad_folders_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_observations_are_what_the_network_was_made_for() -> None:
     assert ppo.make_env(TINY).observation_space.shape == (observation.SIZE,)
+
+
+# --- what people see
+
+
+def test_progress_at_80_columns_shows_speed_and_time_left_and_wins_on_a_line_of_their_own() -> None:
+    console = Console(width=80, force_terminal=True, file=io.StringIO())
+    progress = ppo.TwoLines(console)
+    bar = progress.add_task("training", total=50_000_000, fps=0.0, results="")
+    assert len(list(progress.get_renderables())) == 1
+    rates = {f"win_rate/{name}": 1.0 for name in ("random", "greedy", "past_self", "greedy_3p", "greedy_4p")}
+    progress.update(bar, completed=49_999_999, fps=123_456.0, results=ppo.wins(rates))
+    with console.capture() as captured:
+        for part in progress.get_renderables():
+            console.print(part)
+    lines = [re.sub("\x1b[^m]*m", "", line).rstrip() for line in captured.get().splitlines()]
+    assert len(lines) == 2 and max(map(len, lines)) <= 80 and "…" not in lines[0]
+    assert re.fullmatch(r"training ━+ 100 %, 123,456 steps/s, 0:00:\d\d gone, .:..:.. left", lines[0].replace("╸", "━"))
+    assert lines[1] == "wins: random 100%, greedy 100%, past_self 100%, greedy_3p 100%, greedy_4p 100%"
+
+
+@pytest.mark.parametrize(("rate", "says"), [(0.4, True), (0.9, False)])
+def test_a_run_that_has_learnt_nothing_says_that_it_is_too_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rate: float, says: bool
+) -> None:
+    monkeypatch.setattr(ppo, "win_rates", lambda *_: {"win_rate/random": rate})
+    presets = {"smoke": ("tiny", ppo.Run(**vars(TINY) | {"run": tmp_path / "run"}))}
+    ppo.start_or_resume("ppo", Settings, presets, ppo.train, ["smoke"])
+    told = f"it wins 40% against random, so it has learnt nothing yet: {TINY.steps} steps are too few to"
+    assert (told in capsys.readouterr().out) == says
+
+
+def test_a_folder_in_which_another_process_trains_is_refused(tmp_path: Path) -> None:
+    ppo.new_folder(tmp_path / "run", TINY)
+    with locked(tmp_path / "run"):
+        with pytest.raises(InvalidArgument, match="another process works in"):
+            ppo.train(TINY, tmp_path / "run", resume=True)
+        assert {path.name for path in (tmp_path / "run").iterdir()} == {ppo.SETTINGS, LOCK}
+    (tmp_path / "new").mkdir()
+    with locked(tmp_path / "new"), pytest.raises(InvalidArgument, match="another process works in"):
+        ppo.new_folder(tmp_path / "new", TINY)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tables": 0}, "tables must be a whole number from 1"),
+        ({"steps": 1e6}, "steps must be a whole number from 1"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 4294967295, but is -1"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a number from 0"),
+        ({"learning_rate": 10**400}, "learning_rate must be a number from 0"),
+        ({"past_share": 1.5}, "past_share must be a number from 0 to 1, but is 1.5"),
+        ({"players": (1.0, 0.0)}, "players must be a list of 3"),
+        ({"players": (0.0, 0.0, 0.0)}, "players must have a share that is not 0"),
+        ({"hidden": ()}, "hidden must not be empty"),
+        ({"hidden": (16, "x")}, "hidden must be a list, each of it a whole number from 1"),
+        ({"advised": 1}, "advised must be a bool, but is 1"),
+        ({"scripted": "greedy"}, "scripted must be a list, but is 'greedy'"),
+    ],
+)
+def test_settings_that_nothing_can_be_trained_with_are_refused_by_name(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        dataclasses.replace(TINY, **change)
+
+
+def test_a_bad_setting_on_the_command_line_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        ppo.run_command(ppo.main, ["smoke", "--tables", "0"])
+    assert stopped.value.code == 2
+    assert "tables must be a whole number from 1" in capsys.readouterr().err

@@ -8,15 +8,14 @@ plays what is missing and writes `docs/ladder.md` with its pictures. Same agents
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from montecristo_agents.arena import BAD_INPUT, Run
 from montecristo_agents.extras import tyro
-from montecristo_agents.ratings import Estimate
-from montecristo_agents.report import Report, draw_ratings, duration, percent, png, points
+from montecristo_agents.report import Report, draw_ratings, markdown, percent, png
 from montecristo_env import MonteCristoError
 from montecristo_env.agent import GROUP
 from montecristo_env.commands import INTERRUPTED, quiet_pipe
@@ -81,51 +80,23 @@ def _model_files(report: Report) -> list[str]:
     hashed = [agent for agent in report.settings["agents"] if agent["sha256"]]
     if not hashed:
         return []
-    return [_markdown(["agent", "SHA-256 of its model file"], [[x["name"], f"`{x['sha256']}`"] for x in hashed])]
+    return [markdown(["agent", "SHA-256 of its model file"], [[x["name"], f"`{x['sha256']}`"] for x in hashed])]
 
 
 def _chapter(report: Report) -> list[str]:
     players = report.settings["players"]
-    names = [line.agent for line in report.agents]
-    standing = [
-        [
-            line.agent,
-            _with_interval(line.win_rate, percent),
-            f"{line.score_margin.value:+.1f}",
-            f"{line.mean_rank.value:.2f}",
-            _with_interval(line.elo, points),
-            f"{line.openskill.mu:.1f} ± {line.openskill.sigma:.1f}",
-            f"{line.decisions_per_game:.0f}",
-            duration(line.seconds_per_decision),
-        ]
-        for line in report.agents
-    ]
-    pairs = [[name, *(_cell(report, name, other) for other in names)] for name in names]
+    standing, *pairs = report.markdown_tables()
     return [
         f"## {players} players",
         " ".join([f"{report.games:,} games. Equals win {percent(report.null_rate)} %.", *report.caveats()]),
-        _markdown(["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "decisions", "time"], standing),
+        standing,
         f"![Elo and win rates of the agents with {players} players]({_picture(report)})",
-        "Win rate % of the row, alone against the column:",
-        _markdown(["", *names], pairs),
+        *pairs,
     ]
-
-
-def _cell(report: Report, name: str, other: str) -> str:
-    pair = report.pair(name, other)
-    return "–" if pair is None else _with_interval(pair.win_rate, percent)
-
-
-def _with_interval(estimate: Estimate, form: Callable[[float], str]) -> str:
-    return f"{form(estimate.value)} ({form(estimate.low)}…{form(estimate.high)})"
 
 
 def _picture(report: Report) -> Path:
     return Path("images", f"ladder-{report.settings['players']}.png")
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] + ["---:"] * (len(head) - 1), *rows))
 
 
 # --- command line
