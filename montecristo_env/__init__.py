@@ -10,7 +10,7 @@ import warnings
 import gymnasium
 import pettingzoo
 
-from montecristo_env import montecristo_v0
+from montecristo_env import montecristo_v0, symmetry
 from montecristo_env.agent import Agent, PublicView, make_agent
 from montecristo_env.core import actions, observation
 from montecristo_env.core.constants import Decision, Kind, Lane, Zone
@@ -62,4 +62,5 @@ __all__ = [
     "make_agent",
     "montecristo_v0",
     "observation",
+    "symmetry",
 ]

@@ -199,8 +199,8 @@ class GameBatch:
         """What the decider of each game sees, or another seat; `montecristo_env.observation` names the fields.
 
         Args:
-            out: where to write, (N, observation.SIZE): counts if it is int8, shares in [0, 1] if it is float32, which
-                are counts * `observation.SCALE`; a new array of counts if None.
+            out: where to write, (N, observation.SIZE): counts if it is int8, scaled if it is float32, which is
+                counts * `observation.SCALE`; a new array of counts if None.
             player: a seat, or one per game; the decider if None (seat 0 where the game is over).
             rows: only these games.
             masks: where to write the action masks too, in the same pass, (N, actions.COUNT) int8.

@@ -32,6 +32,7 @@ from montecristo_env import (
     render,
 )
 from montecristo_env.gym_env import MonteCristoEnv
+from montecristo_env.learner import masked_space, observation_box
 from montecristo_env.vector import MonteCristoVectorEnv
 from shell_helpers import (
     ENV_ID,
@@ -68,7 +69,7 @@ def play(env: Any, rng: np.random.Generator, seed: int | None = None) -> list[St
 def test_gymnasium_makes_it_by_name() -> None:
     env = gymnasium.make(ENV_ID, opponents=("random", "random"), seat="random")
     assert isinstance(env.unwrapped, MonteCristoEnv)
-    assert env.observation_space == gymnasium.spaces.Box(0, 1, (observation.SIZE,), np.float32)
+    assert env.observation_space == observation_box("float32")
     assert env.action_space == gymnasium.spaces.Discrete(actions.COUNT)
     assert env.unwrapped.games.num_players[0] == 3
     assert set(env.metadata["render_modes"]) == {"human", "rgb_array", "ansi"} and env.metadata["render_fps"] > 0
@@ -767,3 +768,44 @@ def test_a_record_shows_itself_in_one_line_and_in_a_notebook_with_its_last_board
     shown = record._repr_html_()
     assert "&lt;Ann&gt;" in shown and "<Ann>" not in shown
     assert render.html(games, names=["<Ann>", "Bob"]) in shown
+
+
+# --- Masks in observations -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("obs_dtype", ["float32", "int8"])
+@STRICT
+def test_masks_come_in_observations_if_asked_for(obs_dtype: str) -> None:
+    settings = {"obs_dtype": obs_dtype, "ruleset": SHORT}
+    env, plain = gymnasium.make(ENV_ID, mask_in_observation=True, **settings), gymnasium.make(ENV_ID, **settings)
+    check_env(env.unwrapped, skip_render_check=True)
+    assert env.observation_space == masked_space(obs_dtype)
+    (seen, info), (expected, _) = env.reset(seed=3), plain.reset(seed=3)
+    rng, over = np.random.default_rng(0), False
+    while not over:
+        assert_same(seen, {"observation": expected, "action_mask": info["action_mask"]})
+        assert env.observation_space.contains(seen)
+        (action,) = legal_ones(seen["action_mask"][None], rng)
+        seen, _, terminated, truncated, info = env.step(action)
+        expected = plain.step(action)[0]
+        over = terminated or truncated
+    assert_same(seen, {"observation": expected, "action_mask": np.zeros(actions.COUNT, np.int8)})
+
+
+@STRICT
+@AUTORESET
+def test_a_vector_with_masks_in_observations_equals_gymnasiums_own(mode: AutoresetMode) -> None:
+    settings = {"ruleset": SHORT, "mask_in_observation": True}
+    native = gymnasium.make_vec(ENV_ID, 5, vector_kwargs={"autoreset_mode": mode}, **settings)
+    sync = SyncVectorEnv([lambda: MonteCristoEnv(**settings)] * 5, autoreset_mode=mode)
+    assert native.observation_space == sync.observation_space
+    (seen, infos), (expected, _) = native.reset(seed=30), sync.reset(seed=30)
+    rng, ended = np.random.default_rng(7), 0
+    for _ in range(60):
+        assert_same(seen, expected)
+        assert native.observation_space.contains(seen)
+        acts = legal_ones(infos["action_mask"], rng)
+        (seen, _, terminated, truncated, infos), (expected, *_, expected_infos) = native.step(acts), sync.step(acts)
+        same_where_masked(infos, expected_infos)
+        ended += int((terminated | truncated).sum())
+    assert ended > 5

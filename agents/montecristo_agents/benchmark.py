@@ -53,7 +53,7 @@ def benchmark(
 
             - an `Agent`, or the short name of one;
             - a callable `(obs, mask) -> action` for a batch of K decisions: `obs` is (K, observation.SIZE) float32,
-              scaled to [0, 1] as the shells give it, `mask` is (K, actions.COUNT) int8 with 1 for legal actions,
+              scaled as the shells give it, `mask` is (K, actions.COUNT) int8 with 1 for legal actions,
               and the result holds K action codes;
             - a model of Stable-Baselines3, that is anything with `.predict(obs, deterministic=True)`. One that also
               takes `action_masks` gets them. One that does not may choose illegal actions: a random legal one

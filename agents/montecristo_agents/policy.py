@@ -55,7 +55,7 @@ def layout_hash(advised: bool = False) -> str:
     """A hash of what the numbers that a network looks at and the codes of actions stand for, in this version."""
     digest = hashlib.sha256()
     for name, part in observation.FIELDS.items():
-        digest.update(f"{name} {part.slice.start} {part.slice.stop} {part.shape} {part.highest}\n".encode())
+        digest.update(f"{name} {part.group} {part.columns} {part.shape} {part.highest} {part.scale}\n".encode())
     for name, codes in actions.BLOCKS.items():
         digest.update(f"{name} {codes.start} {codes.stop}\n".encode())
     for code in range(actions.COUNT):

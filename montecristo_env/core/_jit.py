@@ -155,6 +155,15 @@ if INTERPRETED:
         """target[at : at + size] = source[start : start + size] == wanted, of int8 arrays; the size is a constant."""
         target[at : at + size] = source[start : start + size] == wanted
 
+    def load_bytes(source: np.ndarray, start: int, size: int) -> int:
+        """The number whose bytes are source[start : start + size], lowest first; the size is 1, 2, 4 or 8."""
+        return int.from_bytes(source[start : start + size].tobytes(), "little")
+
+    def store_bytes(target: np.ndarray, at: int, size: int, number: int) -> None:
+        """target[at : at + size] = the lowest bytes of a number, lowest first; the size is 1, 2, 4 or 8."""
+        low = int(number) & ((1 << 8 * size) - 1)
+        target[at : at + size] = np.frombuffer(low.to_bytes(size, "little"), np.int8)
+
     def spread_bits(target: np.ndarray, at: int, bits: np.uint64) -> None:
         """target[at + i] = bit i, for an int8 array and all bits of a word."""
         target[at : at + WORD] = bits >> np.arange(WORD, dtype=np.uint64) & np.uint64(1)
@@ -226,6 +235,32 @@ else:  # pragma: no cover (coverage is measured without compilation)
             return context.get_dummy_value()
 
         return types.void(target, types.intp, source, types.intp, size, types.int8), codegen
+
+    @intrinsic(prefer_literal=True)
+    def load_bytes(typing: Any, source: Any, start: Any, size: Any) -> Any:
+        """The number whose bytes are source[start : start + size], lowest first; the size is 1, 2, 4 or 8."""
+        word = ir.IntType(8 * size.literal_value)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            out_of = builder.bitcast(builder.gep(array.data, [args[1]]), word.as_pointer())
+            found = builder.load(out_of, align=1)
+            return builder.zext(found, ir.IntType(64)) if word.width < 64 else found
+
+        return types.int64(source, types.intp, size), codegen
+
+    @intrinsic(prefer_literal=True)
+    def store_bytes(typing: Any, target: Any, at: Any, size: Any, number: Any) -> Any:
+        """target[at : at + size] = the lowest bytes of a number, lowest first; the size is 1, 2, 4 or 8."""
+        word = ir.IntType(8 * size.literal_value)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            into = builder.bitcast(builder.gep(array.data, [args[1]]), word.as_pointer())
+            builder.store(builder.trunc(args[3], word) if word.width < 64 else args[3], into, align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.intp, size, types.int64), codegen
 
     @intrinsic
     def spread_bits(typing: Any, target: Any, at: Any, bits: Any) -> Any:

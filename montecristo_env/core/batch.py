@@ -285,7 +285,7 @@ def write_observations(
 def _show(s: Row, player: int, counts: np.ndarray, shares: np.ndarray, masks: np.ndarray, k: int, scratch: int) -> None:
     """Writes what a player sees (NONE: the decider) and the mask into row `k` of those arrays that are not empty.
 
-    Observations are counts; or shares in [0, 1], unless `shares` is empty, and then row `scratch` of `counts` is only
+    Observations are counts; or scaled ones, unless `shares` is empty, and then row `scratch` of `counts` is only
     room to work.
     """
     if player == NONE:
