@@ -52,7 +52,7 @@ class MonteCristoVecEnv(VecEnv):
         """The batch that is played."""
         return self._table.games
 
-    def reset(self) -> Seen:  # type: ignore[override]
+    def reset(self) -> Seen:
         """Starts new games, from the seeds of `seed()` if it was called."""
         self._table.start(np.arange(self.num_envs), self._seeds)
         self._reset_seeds()
