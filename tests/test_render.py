@@ -23,11 +23,11 @@ from montecristo_env.agent import PublicView
 from montecristo_env.core.actions import DUNGEON_LETTERS, KIND_LETTERS
 from montecristo_env.core.constants import MOST_CARDS_HELD, Decision
 from montecristo_env.render import Drawing, Games, Window
-from montecristo_env.render.ansi import to_text
 from montecristo_env.render.board import draw_board
+from montecristo_env.render.markup import to_svg
 from montecristo_env.render.primitives import ANCHORS, Box, Group, Item, Text, columns, fit, text_width
 from montecristo_env.render.raster import to_pixels
-from montecristo_env.render.svg import to_svg
+from montecristo_env.render.text import to_text
 from montecristo_env.render.words import code, sentence
 
 State = dict[str, Any]

@@ -19,8 +19,8 @@ from montecristo_env import DamagedRecord, GameBatch, GameRecord, InvalidArgumen
 from montecristo_env.agent import Evaluation, opinion
 from montecristo_env.render import Drawing
 from montecristo_env.render.board import draw_board, draw_parts
+from montecristo_env.render.markup import to_svg
 from montecristo_env.render.primitives import Group
-from montecristo_env.render.svg import to_svg
 from montecristo_env.replay import write_replay
 from montecristo_env.web.film import page
 from montecristo_env.web.story import display_names

@@ -11,7 +11,7 @@ from montecristo_env import actions, render
 from montecristo_env.agent import PublicView
 from montecristo_env.core.actions import Action
 from montecristo_env.core.constants import COLOURS
-from montecristo_env.render.ansi import WIDTH
+from montecristo_env.render.text import WIDTH
 from montecristo_env.render.words import describe
 
 QUIT = ("quit", "exit", "q")

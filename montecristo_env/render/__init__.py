@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.render.ansi import to_text
 from montecristo_env.render.board import draw_board
+from montecristo_env.render.markup import to_svg
 from montecristo_env.render.primitives import Drawing
 from montecristo_env.render.raster import WIDTH, Window, to_pixels
-from montecristo_env.render.svg import to_svg
+from montecristo_env.render.text import to_text
 from montecristo_env.ruleset import Ruleset
 
 __all__ = ["Drawing", "Games", "Window", "ansi", "draw", "html", "rgb_array", "svg"]

@@ -8,9 +8,9 @@ from typing import Any
 from montecristo_env.core import actions
 from montecristo_env.games import GameBatch
 from montecristo_env.render.board import draw_parts
+from montecristo_env.render.markup import fragment
 from montecristo_env.render.pieces import SEAT_FILLS, marble
 from montecristo_env.render.primitives import Group
-from montecristo_env.render.svg import fragment
 from montecristo_env.render.words import describe, sentence
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.web.story import display_names, tell

@@ -24,7 +24,7 @@ from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoEr
 from montecristo_env.files import write_whole
 from montecristo_env.games import GameBatch, seed_of_game
 from montecristo_env.record import GameRecord
-from montecristo_env.render.svg import fragment
+from montecristo_env.render.markup import fragment
 from montecristo_env.render.targets import target
 from montecristo_env.render.words import describe
 from montecristo_env.ruleset import Ruleset
