@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from montecristo_env.commands import quiet_pipe
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
 from montecristo_env.record import GameRecord
@@ -31,7 +32,7 @@ def write_replay(records: Sequence[GameRecord], path: str | os.PathLike[str]) ->
 
 def main() -> None:
     """The command line."""
-    from montecristo_env.web.extras import end_quietly, tyro
+    from montecristo_env.web.extras import tyro
 
     @dataclass
     class Options:
@@ -44,7 +45,7 @@ def main() -> None:
         annotate: str | None = None
         """An agent that says at every decision what it thinks, in place of what the record tells."""
 
-    with end_quietly():
+    with quiet_pipe():
         options = tyro.cli(Options, prog="python -m montecristo_env.replay")
         try:
             records = [GameRecord.load(path) for path in options.records]

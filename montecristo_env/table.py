@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from montecristo_env.commands import quiet_pipe
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.web.extras import H11Protocol, end_quietly, h11, tyro, uvicorn
+from montecristo_env.web.extras import H11Protocol, h11, tyro, uvicorn
 from montecristo_env.web.room import HUMAN, Room, new_identity
 from montecristo_env.web.server import make_app
 
@@ -116,7 +117,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def main() -> None:
     """Reads the command line and serves until Ctrl-C."""
-    with end_quietly():
+    with quiet_pipe():
         options = tyro.cli(Options, prog="python -m montecristo_env.table")
         try:
             _serve(options)

@@ -72,7 +72,7 @@ def without_seconds(report: Report) -> dict[str, Any]:
 def test_a_rule_set_given_as_text_is_played_and_reported(tmp_path: Path) -> None:
     report = play(["random", First()], deals=3, ruleset="target=5,refill=short", progress=False, folder=tmp_path)
     assert report.rules == "target=5,refill=short" and "rules: target=5,refill=short" in str(report)
-    assert report.settings["ruleset"] == Ruleset(target=5, refill="short").to_dict()
+    assert Ruleset.from_dict(report.settings["ruleset"]) == Ruleset(target=5, refill="short")
     with pytest.raises(InvalidArgument, match="another run"):
         play(["random", First()], deals=3, ruleset="target=6", progress=False, folder=tmp_path)
 

@@ -543,8 +543,9 @@ def test_files_of_tables_are_for_their_owner_alone(client: TestClient, room: Roo
 
 def test_files_that_were_never_finished_are_removed_once_they_are_old(room: Room) -> None:
     identity, _ = opened(room, "human", "greedy")
-    left = [room.folder / f".{identity}.json.k2j_81zx", room.folder / f".{identity}.seats.0a1b2c3d.montecristo-tmp"]
-    others = [room.folder / f".{identity}.json.fresh123", room.folder / ".hidden", room.folder / f"{identity}.txt"]
+    left = [room.folder / f".{identity}.{kind}.0a1b2c3d.montecristo-tmp" for kind in ("json", "seats")]
+    fresh = room.folder / f".{identity}.json.12345678.montecristo-tmp"
+    others = [fresh, room.folder / ".hidden", room.folder / f"{identity}.txt"]
     for path in (*left, *others):
         path.touch()
         if path != others[0]:
@@ -992,7 +993,7 @@ def test_help_of_which_nobody_reads_the_end_ends_quietly(module: str) -> None:
     command = [sys.executable, "-m", f"montecristo_env.{module}", "--help"]
     with open(writing, "wb") as gone:
         done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_the_address_is_told_before_anything_is_compiled(tmp_path: Path) -> None:

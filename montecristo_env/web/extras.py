@@ -1,9 +1,6 @@
 """What the server and the command lines need besides the environment itself, all from one extra."""
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from montecristo_env.commands import missing
 
 try:
     import h11
@@ -19,7 +16,7 @@ try:
     from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
     from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
-    raise ImportError(f"this needs {error.name}: pip install 'montecristo-env[web]'") from error
+    raise missing("this", error.name, "web") from error
 
 __all__ = [
     "ASGIApp",
@@ -38,22 +35,8 @@ __all__ = [
     "WebSocketDisconnect",
     "WebSocketRoute",
     "WebSocketState",
-    "end_quietly",
     "h11",
     "tyro",
     "uvicorn",
     "websockets",
 ]
-
-
-@contextmanager
-def end_quietly() -> Iterator[None]:
-    """Ends the program without a complaint when whoever reads what it prints, such as `head`, has gone away."""
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python still flushes at its end
-        sys.exit(1)

@@ -4,9 +4,7 @@ import hmac
 import json
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -21,7 +19,7 @@ from montecristo_env.agent import GROUP, Agent, PublicView, make_agent, opinion
 from montecristo_env.core import actions, batch
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
 from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
-from montecristo_env.files import write_whole
+from montecristo_env.files import sweep, write_whole
 from montecristo_env.games import GameBatch, seed_of_game
 from montecristo_env.record import GameRecord
 from montecristo_env.render.markup import fragment
@@ -38,9 +36,7 @@ MOST_TABLES = 200
 NEED_SETTINGS = ("policy", "policy+mcts")
 """Installed agents that cannot play by their names alone."""
 LONGEST_PROBLEM = 300  # characters
-STALE_SECONDS = 3600  # after which nobody is still writing a file
 _ID = re.compile(r"[A-Za-z0-9_-]{8,32}")
-_UNFINISHED = re.compile(rf"\.{_ID.pattern}\.(json|seats)\..+")  # what `write_whole` leaves behind if it is killed
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 MakeAgent = Callable[[], Agent]
@@ -355,7 +351,7 @@ class Room:
     def load(self) -> None:
         """Takes all tables from their files; one that cannot be read is left alone, and named in `problems`."""
         self._make_folder()
-        _sweep(self.folder)
+        sweep(self.folder)
         for path in sorted(self.folder.glob("*.json")):
             try:
                 if not _ID.fullmatch(path.stem):
@@ -408,14 +404,4 @@ def _read_seats(path: Path, players: Sequence[str]) -> tuple[list[str | None], f
 
 def _write(path: Path, content: str) -> None:
     """Writes a file that only its owner can read: seeds and seats are nobody else's business."""
-    write_whole(path, content.encode())
-    path.chmod(0o600)
-
-
-def _sweep(folder: Path) -> None:
-    """Removes what a server that was killed has left unfinished."""
-    for path in folder.iterdir():
-        if _UNFINISHED.fullmatch(path.name):
-            with suppress(OSError):  # gone meanwhile, or not ours to remove
-                if time.time() - path.stat().st_mtime > STALE_SECONDS:
-                    path.unlink()
+    write_whole(path, content.encode(), private=True)
