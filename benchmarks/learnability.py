@@ -91,7 +91,7 @@ class Shared(nn.Module):
 
     canonical = True
 
-    def __init__(self, pair: int = 32, entity: int = 64, hidden: int = 256) -> None:
+    def __init__(self, pair: int = 32, entity: int = 56, hidden: int = 256) -> None:
         super().__init__()
         groups = observation.GROUPS
         players = groups["players"].axes[0] * groups["players"].width

@@ -135,16 +135,33 @@ def drawn_tokens(sight: Sight) -> list[int]:
 
 
 def gather_order(sight: Sight) -> list[int]:
-    """4 for the first, 3 for the next …: most adventurers, then the foremost; in the dungeon at hand, who is left."""
-    places = [0] * 6 * SEATS
+    turns = [0] * SEATS
+    for turn, seat in enumerate(sight.state["gather_order"]):
+        turns[sight.ego(seat)] = SEATS - turn
+    return turns
+
+
+def gathers_first(sight: Sight) -> list[int]:
+    """Most adventurers, then the foremost; in the dungeon at hand, whose turn it is."""
+    flags = [0] * 6 * SEATS
     for dungeon, there in enumerate(sight.state["dungeons"]):
         queue = there["queue"]
         order = sorted(set(queue), key=lambda seat: (-queue.count(seat), queue.index(seat)))
         if dungeon == sight.state["gather_dungeon"]:
             order = sight.state["gather_order"]
-        for turn, seat in enumerate(order):
-            places[dungeon * SEATS + sight.ego(seat)] = SEATS - turn
-    return places
+        for seat in order[:1]:
+            flags[dungeon * SEATS + sight.ego(seat)] = 1
+    return flags
+
+
+def within_reach(sight: Sight) -> list[int]:
+    values, hand = market_values(sight), sight.state["hands"][sight.observer]
+    held = [sum(bags for kind, bags in hand if kind == which) for which in range(5)]
+    wilds = sight.state["wilds"][sight.observer]
+    return [
+        sum(value * values[kind] for kind, value in there["tokens"] if held[kind] + wilds >= value)
+        for there in sight.state["dungeons"]
+    ]
 
 
 def by_kind(holders: list[int], seats: int = SEATS) -> list[int]:
@@ -219,8 +236,9 @@ EXPECTED: dict[str, Callable[[Sight], list[int]]] = {
     "market_values": market_values,
     "market": lambda sight: [v for kind in range(5) for v in one_of(5, sight.state["market"].index(kind))],
     "adventurers": adventurers,
-    "gathers_first": lambda sight: [int(place == SEATS) for place in gather_order(sight)],
+    "gathers_first": gathers_first,
     "gather_order": gather_order,
+    "within_reach": within_reach,
     "tokens": tokens,
     "chest_dungeons": lambda sight: [int(dungeon in sight.state["chest_dungeons"]) for dungeon in range(6)],
     "gather_dungeon": lambda sight: one_of(6, sight.state["gather_dungeon"]),

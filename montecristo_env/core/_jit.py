@@ -155,6 +155,10 @@ if INTERPRETED:
         """target[at : at + size] = source[start : start + size] == wanted, of int8 arrays; the size is a constant."""
         target[at : at + size] = source[start : start + size] == wanted
 
+    def dot_bytes(one: np.ndarray, at: int, other: np.ndarray, start: int) -> int:
+        """The sum of the products of 16 bytes of two int8 arrays; they must not be negative."""
+        return int(one[at : at + 16].astype(np.int16) @ other[start : start + 16].astype(np.int16))
+
     def load_bytes(source: np.ndarray, start: int, size: int) -> int:
         """The number whose bytes are source[start : start + size], lowest first; the size is 1, 2, 4 or 8."""
         return int.from_bytes(source[start : start + size].tobytes(), "little")
@@ -235,6 +239,25 @@ else:  # pragma: no cover (coverage is measured without compilation)
             return context.get_dummy_value()
 
         return types.void(target, types.intp, source, types.intp, size, types.int8), codegen
+
+    @intrinsic
+    def dot_bytes(typing: Any, one: Any, at: Any, other: Any, start: Any) -> Any:
+        """The sum of the products of 16 bytes of two int8 arrays; they must not be negative."""
+        wide = ir.VectorType(ir.IntType(16), 16)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            bytes_16 = ir.VectorType(ir.IntType(8), 16)
+            pointers = (
+                builder.bitcast(address, bytes_16.as_pointer())
+                for address in _addresses(context, builder, signature, args)
+            )
+            product = builder.mul(*(builder.zext(builder.load(pointer, align=1), wide) for pointer in pointers))
+            add = _cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(wide.element, [wide]), "llvm.vector.reduce.add.v16i16"
+            )
+            return builder.zext(builder.call(add, [product]), ir.IntType(64))
+
+        return types.int64(one, types.intp, other, types.intp), codegen
 
     @intrinsic(prefer_literal=True)
     def load_bytes(typing: Any, source: Any, start: Any, size: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env.core._jit import copy_bytes, kernel, load_bytes, mark_equal_bytes, store_bytes
+from montecristo_env.core._jit import copy_bytes, dot_bytes, kernel, load_bytes, mark_equal_bytes, store_bytes
 from montecristo_env.core.constants import (
     ADVENTURERS,
     BEST_MARKET_VALUE,
@@ -59,7 +59,7 @@ class Field(NamedTuple):
     highest: int
     """The highest count that can occur."""
     scale: float
-    """What a count is multiplied by in float32 observations: 1 / a count that is high in ordinary games."""
+    """What a count is multiplied by in float32 observations: about 1 / its standard deviation in ordinary games."""
     meaning: str
 
 
@@ -98,64 +98,71 @@ _AXES: Final = {
     "pairs": (DUNGEONS, KINDS),
 }
 
-# Name, shape in a row, the highest count, the count that becomes 1.0, and meaning.
-_declared: dict[str, list[tuple[str, tuple[int, ...], int, int, str]]] = {
+# Name, shape in a row, the highest count, scale, and meaning.
+_declared: dict[str, list[tuple[str, tuple[int, ...], int, float, str]]] = {
     "global": [
-        ("decision", (DECISIONS,), 1, 1, "the kind of decision, in the order of the blocks of actions"),
-        ("cylinder", (LANES,), 1, 1, "the current lane"),
-        ("rounds_left", (1,), MOST_SHOWN, 64, "rounds after this one until the limit, at most 127"),
-        ("pile_size", (1,), CARDS, 16, "cards in the pile"),
-        ("nearly_full", (1,), DUNGEONS, 2, "dungeons that lack one token"),
-        ("placements_left", (1,), PLACEMENTS_ACTIVE, 2, "Adventurers: placements still open to the player placing"),
-        ("zone_used", (1,), 1, 1, "Adventurers: they have used their bonus zone"),
+        ("decision", (DECISIONS,), 1, 2, "the kind of decision, in the order of the blocks of actions"),
+        ("cylinder", (LANES,), 1, 2, "the current lane"),
+        ("rounds_left", (1,), MOST_SHOWN, 1 / 64, "rounds after this one until the limit, at most 127"),
+        ("pile_size", (1,), CARDS, 1 / 8, "cards in the pile"),
+        ("nearly_full", (1,), DUNGEONS, 1, "dungeons that lack one token"),
+        ("placements_left", (1,), PLACEMENTS_ACTIVE, 1, "Adventurers: placements still open to the player placing"),
+        ("zone_used", (1,), 1, 2, "Adventurers: they have used their bonus zone"),
         ("reinforcements_left", (1,), REINFORCEMENTS, 2, "Adventurers: reinforcements still open to them"),
     ],
     "players": [
         ("present", (), 1, 1, "1 for every player of the game"),
         ("deciding", (), 1, 1, "who must decide; all 0 when the game is over"),
-        ("active", (), 1, 1, "the active player, owner of the marble in use"),
-        ("recipient", (), 1, 1, "Supply: who gets the next card"),
-        ("scores", (), MOST_SHOWN, 20, "points, at most 127"),
-        ("gathered_points", (), MOST_POINTS_A_ROUND, 8, "points that the tokens gathered in this round will score"),
-        ("supply", (), ADVENTURERS, 3, "adventurers in the personal supply"),
-        ("marseille", (), ADVENTURERS, 4, "adventurers in the general supply"),
-        ("hand_size", (), MOST_CARDS_HELD, 4, "cards held, wild bags included"),
-        ("wilds", (), MOST_CARDS_HELD, 1, "wild bags held"),
-        ("zones", (ZONES,), 1, 1, "1 where the player has an adventurer in the bonus zone"),
-        ("marbles", (LANES, LANE_ROOM), 1, 1, "1 where the player has a marble: lane and position, bottom first"),
+        ("active", (), 1, 2, "the active player, owner of the marble in use"),
+        ("recipient", (), 1, 2, "Supply: who gets the next card"),
+        ("gather_order", (), _SEATS, 1, "Scoring: 4 for the player whose turn it is, 3 for the next …; 0 for none"),
+        ("scores", (), MOST_SHOWN, 1 / 12, "points, at most 127"),
+        ("gathered_points", (), MOST_POINTS_A_ROUND, 1 / 4, "points that the tokens gathered in this round will score"),
+        ("supply", (), ADVENTURERS, 1 / 2, "adventurers in the personal supply"),
+        ("marseille", (), ADVENTURERS, 1 / 2, "adventurers in the general supply"),
+        ("hand_size", (), MOST_CARDS_HELD, 1 / 2, "cards held, wild bags included"),
+        ("wilds", (), MOST_CARDS_HELD, 2, "wild bags held"),
+        ("zones", (ZONES,), 1, 2, "1 where the player has an adventurer in the bonus zone"),
+        ("marbles", (LANES, LANE_ROOM), 1, 3, "1 where the player has a marble: lane and position, bottom first"),
     ],
     "kinds": [
-        ("hands", (_SEATS, SIZES), MOST_CARDS_HELD, 1, "face-up cards of each player by bags"),
-        ("unseen_cards", (SIZES,), CARDS, 2, "cards in the pile and among the wild bags, by bags"),
-        ("card_discard", (SIZES,), CARDS, 2, "discarded cards, by bags"),
-        ("offer", (SIZES,), MAX_PLAYERS, 1, "Supply: cards drawn and not yet dealt, by bags"),
-        ("bag", (SIZES,), TOKENS, 2, "tokens in the bag, by value"),
-        ("token_discard", (SIZES,), TOKENS, 2, "discarded tokens, by value"),
-        ("bags", (_SEATS,), MOST_CARDS_HELD * SIZES, 3, "bags on the face-up cards of each player"),
-        ("left_over_bags", (_SEATS,), SIZES - 1, 1, "Scoring: bags paid and not used up, by player"),
+        ("hands", (_SEATS, SIZES), MOST_CARDS_HELD, 2, "face-up cards of each player by bags"),
+        ("unseen_cards", (SIZES,), CARDS, 1, "cards in the pile and among the wild bags, by bags"),
+        ("card_discard", (SIZES,), CARDS, 1, "discarded cards, by bags"),
+        ("offer", (SIZES,), MAX_PLAYERS, 4, "Supply: cards drawn and not yet dealt, by bags"),
+        ("bag", (SIZES,), TOKENS, 1, "tokens in the bag, by value"),
+        ("token_discard", (SIZES,), TOKENS, 1, "discarded tokens, by value"),
+        ("bags", (_SEATS,), MOST_CARDS_HELD * SIZES, 1 / 2, "bags on the face-up cards of each player"),
+        ("left_over_bags", (_SEATS,), SIZES - 1, 2, "Scoring: bags paid and not used up, by player"),
         ("drawn_tokens", (TOKENS_DRAWN,), SIZES, 2, "Treasure chest: values of the tokens to place, in order"),
         ("taking", (), SIZES, 2, "Scoring: value of the token being paid for"),
         ("owed", (), SIZES, 2, "Scoring: bags still to be paid for it"),
-        ("market_values", (), BEST_MARKET_VALUE, 2, "what the market gives for the kind"),
-        ("market", (KINDS,), 1, 1, "the market space of the kind, best first"),
+        ("market_values", (), BEST_MARKET_VALUE, 1, "what the market gives for the kind"),
+        ("market", (KINDS,), 1, 2, "the market space of the kind, best first"),
     ],
     "dungeons": [
         (
             "queue_positions",
             (_SEATS, ADVENTURERS),
             _SEATS * ADVENTURERS,
-            4,
+            1,
             "positions of each player's adventurers in the queue, foremost first, counted from 1; 0 for none",
         ),
-        ("adventurers", (_SEATS,), ADVENTURERS, 2, "adventurers of each player"),
-        ("gathers_first", (_SEATS,), 1, 1, "1 for the player who gathers first"),
-        ("gather_order", (_SEATS,), _SEATS, 4, "4 for the player who gathers first, 3 for the next …; 0 for none"),
-        ("tokens", (), TREASURE_PLACES, 2, "tokens in the dungeon"),
-        ("chest_dungeons", (), 1, 1, "Treasure chest: 1 where this chest has put a token"),
-        ("gather_dungeon", (), 1, 1, "Scoring: 1 for the dungeon where tokens are gathered"),
-        ("to_gather", (), 1, 1, "Scoring: 1 for this dungeon and those after it"),
+        ("adventurers", (_SEATS,), ADVENTURERS, 1, "adventurers of each player"),
+        ("gathers_first", (_SEATS,), 1, 2, "1 for the player who gathers first"),
+        (
+            "within_reach",
+            (),
+            TREASURE_PLACES * SIZES * BEST_MARKET_VALUE,
+            1 / 4,
+            "points for the tokens that the observer's bags and wild bags can pay, each on its own",
+        ),
+        ("tokens", (), TREASURE_PLACES, 1, "tokens in the dungeon"),
+        ("chest_dungeons", (), 1, 4, "Treasure chest: 1 where this chest has put a token"),
+        ("gather_dungeon", (), 1, 4, "Scoring: 1 for the dungeon where tokens are gathered"),
+        ("to_gather", (), 1, 2, "Scoring: 1 for this dungeon and those after it"),
     ],
-    "pairs": [("dungeon_tokens", (SIZES,), TREASURE_PLACES, 1, "tokens of the kind in the dungeon, by value")],
+    "pairs": [("dungeon_tokens", (SIZES,), TREASURE_PLACES, 3, "tokens of the kind in the dungeon, by value")],
 }
 
 
@@ -163,9 +170,9 @@ def _lay_out() -> tuple[dict[str, Field], dict[str, Group]]:
     fields, groups, start = {}, {}, 0
     for group, axes in _AXES.items():
         width = 0
-        for name, shape, highest, usual, meaning in _declared[group]:
+        for name, shape, highest, scale, meaning in _declared[group]:
             columns = slice(width, width + math.prod(shape))
-            fields[name] = Field(group, columns, (*axes, *shape), highest, 1 / usual, meaning)
+            fields[name] = Field(group, columns, (*axes, *shape), highest, scale, meaning)
             width = columns.stop
         size = math.prod(axes) * width
         groups[group] = Group(slice(start, start + size), axes, width)
@@ -225,7 +232,7 @@ HIGHEST: Final = _for_every_entry({name: field.highest for name, field in FIELDS
 """The highest count of every entry."""
 
 SCALE: Final = _for_every_entry({name: field.scale for name, field in FIELDS.items()}, np.float32)
-"""`counts * SCALE` are float32 observations; they are seldom above 1, and at most `HIGHEST * SCALE`."""
+"""`counts * SCALE` are float32 observations; they are seldom above 4, and at most `HIGHEST * SCALE`."""
 
 
 # --- where things stand: the first entry of a field, and from there the steps to the next row and the next player
@@ -236,6 +243,7 @@ _PLAYER, _KIND, _ROOM = (GROUPS[name].width for name in ("players", "kinds", "du
 _DECISION, _CYLINDER, _ROUNDS_LEFT = _at["decision"], _at["cylinder"], _at["rounds_left"]
 _PILE_SIZE, _NEARLY_FULL, _PLACEMENTS = _at["pile_size"], _at["nearly_full"], _at["placements_left"]
 _ZONE_USED, _REINFORCEMENTS = _at["zone_used"], _at["reinforcements_left"]
+_ORDER = _at["gather_order"]
 _PRESENT, _DECIDING, _ACTIVE, _RECIPIENT = _at["present"], _at["deciding"], _at["active"], _at["recipient"]
 _SCORES, _POINTS, _SUPPLY, _MARSEILLE = _at["scores"], _at["gathered_points"], _at["supply"], _at["marseille"]
 _HAND_SIZE, _WILDS, _ZONES, _MARBLES = _at["hand_size"], _at["wilds"], _at["zones"], _at["marbles"]
@@ -243,12 +251,8 @@ _MARKET, _MARKET_VALUES, _HANDS, _BAGS = _at["market"], _at["market_values"], _a
 _LEFT_OVER, _DRAWN, _TAKING, _OWED = _at["left_over_bags"], _at["drawn_tokens"], _at["taking"], _at["owed"]
 _UNSEEN, _CARD_DISCARD, _OFFER = _at["unseen_cards"], _at["card_discard"], _at["offer"]
 _BAG, _TOKEN_DISCARD = _at["bag"], _at["token_discard"]
-_ADVENTURERS, _FIRST, _ORDER, _QUEUE = (
-    _at["adventurers"],
-    _at["gathers_first"],
-    _at["gather_order"],
-    _at["queue_positions"],
-)
+_ADVENTURERS, _FIRST, _QUEUE = _at["adventurers"], _at["gathers_first"], _at["queue_positions"]
+_REACH = _at["within_reach"]
 _TOKENS, _CHEST, _DUNGEON, _TO_GATHER = _at["tokens"], _at["chest_dungeons"], _at["gather_dungeon"], _at["to_gather"]
 _DUNGEON_TOKENS = _at["dungeon_tokens"]
 
@@ -272,6 +276,8 @@ _TIMES_BAGS, _BAGS_AT = (
 )  # a word of counts times this has in its third byte the first + 2 * second + 3 * third
 _TIMES_ONE, _SUM_AT, _SEVEN = 0x0101010101010101, 56, (1 << 56) - 1  # and this the sum of all bytes, in the eighth
 _BYTE, _LONG = 0xFF, 8
+_VALUES = 0x030201  # of tokens
+_PAYABLE = _DUNGEON_TOKENS  # points for each token that the observer can pay: there is room until the tokens are copied
 
 
 @kernel
@@ -293,11 +299,11 @@ def observe(s: Row, observer: int, out: np.ndarray) -> None:
 @kernel
 def _observe_all(s: Row, seats: tuple[int, ...], out: np.ndarray) -> None:
     _observe_game(s, seats[0], out)
-    for ego in range(len(seats)):
-        _observe_player(s, seats[ego], ego * _PLAYER, out)
+    _observe_market(s, out)
     for kind in range(KINDS):
         _observe_kind(s, seats, kind, kind * _KIND, out)
-    _observe_market(s, out)
+    for ego in range(len(seats)):
+        _observe_player(s, seats[ego], ego * _PLAYER, out)
     nearly_full = 0
     for dungeon in range(DUNGEONS):
         nearly_full += _observe_dungeon(s, seats, dungeon, dungeon * _ROOM, out) == TREASURE_PLACES - 1
@@ -355,6 +361,9 @@ def _observe_kind(s: Row, seats: tuple[int, ...], kind: int, row: int, out: np.n
     _copy_counts(s, _FROM_BAG + sizes, out, _BAG + row)
     _copy_counts(s, _FROM_TOKEN_DISCARD + sizes, out, _TOKEN_DISCARD + row)
     store_bytes(out, _BAGS + row, _WORD, bags)
+    price = min((bags & _BYTE) + int(s.wilds[seats[0]]), SIZES)  # that the observer can pay
+    points = load_bytes(out, _MARKET_VALUES + row, 1) * _VALUES & (1 << 8 * price) - 1
+    store_bytes(out, _PAYABLE + sizes, _WORD, points)
 
 
 @kernel
@@ -381,16 +390,15 @@ def _observe_dungeon(s: Row, seats: tuple[int, ...], dungeon: int, row: int, out
     tokens = tokens * _TIMES_ONE >> _SUM_AT & _BYTE
     a, b = _turn(s, seats, 0, dungeon), _turn(s, seats, 1, dungeon)
     c, d = _turn(s, seats, 2, dungeon), _turn(s, seats, 3, dungeon)
-    ab, ac, ad, bc, bd, cd = int(a > b), int(a > c), int(a > d), int(b > c), int(b > d), int(c > d)
-    order = (1 + ab + ac + ad if a else 0) | (2 - ab + bc + bd if b else 0) << 8
-    order |= (3 - ac - bc + cd if c else 0) << 16 | (4 - ad - bd - cd if d else 0) << 24
+    best = max(max(a, b), max(c, d), 1)  # nobody has the same turn as another
+    first = int(a == best) | int(b == best) << 8 | int(c == best) << 16 | int(d == best) << 24
     adventurers = _crew(a) | _crew(b) << 8 | _crew(c) << 16 | _crew(d) << 24
     for ego in range(len(seats)):
         queue = _FROM_QUEUES + seats[ego] * _ALL_QUEUES + dungeon * ADVENTURERS
         copy_bytes(out, _QUEUE + row + ego * ADVENTURERS, s.bytes, queue, ADVENTURERS)
     store_bytes(out, _ADVENTURERS + row, _WORD, adventurers)
-    store_bytes(out, _FIRST + row, _WORD, order >> 2 & 0x01010101)
-    store_bytes(out, _ORDER + row, _WORD, order)
+    store_bytes(out, _FIRST + row, _WORD, first)
+    store_bytes(out, _REACH + row, 1, dot_bytes(s.bytes, start, out, _PAYABLE))
     store_bytes(out, _TOKENS + row, 1, tokens)
     copy_bytes(out, _CHEST + row, s.bytes, _FROM_CHEST + dungeon, 1)
     return tokens
@@ -431,14 +439,12 @@ def _observe_scoring(s: Row, observer: int, out: np.ndarray) -> None:
     out[_DUNGEON + row] = 1
     for dungeon in range(int(s.gather_dungeon), DUNGEONS):
         out[_TO_GATHER + dungeon * _ROOM] = 1
-    for ego in range(MAX_PLAYERS):  # here the order is that of the beginning, of those whose turn is not over
-        out[_ORDER + row + ego] = 0
-        out[_FIRST + row + ego] = 0
     for turn in range(MAX_PLAYERS):
         if s.gather_order[turn] != NONE:
-            ego = _ego(s, s.gather_order[turn], observer)
-            out[_ORDER + row + ego] = MAX_PLAYERS - turn
-            out[_FIRST + row + ego] = turn == 0
+            out[_ORDER + _ego(s, s.gather_order[turn], observer) * _PLAYER] = MAX_PLAYERS - turn
+    gatherer = _ego(s, s.current_player, observer)
+    for ego in range(MAX_PLAYERS):  # here the order is that of the beginning
+        out[_FIRST + row + ego] = ego == gatherer
     for player in range(s.num_players):
         ego = _ego(s, player, observer)
         for kind in range(KINDS):
