@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -30,6 +30,9 @@ try:
     from safetensors.numpy import save as safetensors_bytes
 except ImportError as error:
     raise missing("a network player", error.name, "arena") from error
+
+if TYPE_CHECKING:
+    from montecristo_agents.entity import EntityNetwork
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -166,6 +169,7 @@ class Network:
         _check_tensors(tensors, _shapes(self.hidden, self.inputs))
         header = {
             "format": FORMAT,
+            "architecture": "perceptron",
             "layout": layout_hash(self.advised),
             "hidden": json.dumps(self.hidden),
             "activation": self.activation,
@@ -196,6 +200,17 @@ class Network:
             raise InvalidModel(f"model {path}: its header is nested too deeply") from None
 
 
+def load_network(path: str | Path) -> "Network | EntityNetwork":
+    """Reads a model file of either architecture."""
+    from montecristo_agents.entity import ARCHITECTURE, EntityNetwork  # which is made from parts of this module
+
+    try:
+        header, _ = _read(Path(path))
+    except InvalidModel as problem:
+        raise InvalidModel(f"model {path}: {problem}") from None
+    return (EntityNetwork if header.get("architecture") == ARCHITECTURE else Network).load(path)
+
+
 class PolicyAgent:
     """Plays what a network says: `policy:PATH`, with settings behind it `policy:PATH:temperature=0.5:lookahead=4`.
 
@@ -211,17 +226,19 @@ class PolicyAgent:
         lookahead: clones for each action; 0 does not look ahead.
     """
 
-    def __init__(self, settings: str | Path | Network = "", temperature: float = 0.0, lookahead: int = 0) -> None:
+    def __init__(
+        self, settings: "str | Path | Network | EntityNetwork" = "", temperature: float = 0.0, lookahead: int = 0
+    ) -> None:
         options: dict[str, str] = {}
         if isinstance(settings, str):
             settings, options = _split(settings)
         if settings == "":
             raise InvalidArgument("policy needs the path of a model file: policy:PATH")
-        self.path = None if isinstance(settings, Network) else Path(settings)
+        self.path = Path(settings) if isinstance(settings, str | Path) else None
         """The model file, if the network comes from one."""
         self.temperature = _number("temperature", options.get("temperature", temperature), float)
         self.lookahead = _number("lookahead", options.get("lookahead", lookahead), int)
-        self.network = settings if isinstance(settings, Network) else Network.load(settings)
+        self.network = load_network(settings) if isinstance(settings, str | Path) else settings
         self.name = self._name("policy" if self.path is None else f"policy:{self.path.stem}")
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
