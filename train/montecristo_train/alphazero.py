@@ -28,7 +28,6 @@ import montecristo_train  # noqa: F401, before torch, which it tells not to keep
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 from torch.nn import functional
@@ -41,16 +40,15 @@ from montecristo_agents.policy import PolicyAgent, checksum
 from montecristo_env import observation
 from montecristo_env.commands import run_command
 from montecristo_env.errors import InvalidArgument, MonteCristoError
-from montecristo_env.files import write_whole
+from montecristo_env.files import locked, write_whole
 from montecristo_train import ppo
 from montecristo_train.alphazero_settings import PRESETS, Settings
 from montecristo_train.curve import draw_curve
 from montecristo_train.entity import ILLEGAL, EntityModule, export, tensors
 from montecristo_train.episodes import AUXILIARY, VALUE, WIN, Batch, Positions, SelfPlay, prepare
-from montecristo_train.ppo import AGENT, CHECKPOINT, CURVE, EVALUATION_SEED, METRICS, TENSORBOARD, writing
+from montecristo_train.ppo import AGENT, CHECKPOINT, CURVE, EVALUATION_SEED, METRICS, TENSORBOARD, TwoLines, writing
 
 FORMAT = "1"
-SPEED_PERIOD = 300.0  # seconds from which the time left is estimated
 
 
 # --- Self-play -------------------------------------------------------------------------------------------------------
@@ -104,7 +102,7 @@ def make_self_play(settings: Settings, worker: int, positions: int) -> SelfPlay:
     bounds = np.cumsum(settings.players) / np.sum(settings.players)
     players = 2 + np.searchsorted(bounds, (np.arange(games) + 0.5) / games)
     seed = int(np.random.SeedSequence([settings.seed, worker, positions]).generate_state(1)[0])
-    return SelfPlay(players, settings.sizes, settings.budgets, settings.win_weight, seed)
+    return SelfPlay(players, settings.sizes, settings.budgets, settings.win_weight, seed, settings.ruleset)
 
 
 def work(settings: Settings, worker: int, positions: int, connection: Connection) -> None:
@@ -253,7 +251,13 @@ def win_rates(settings: Settings, network: EntityNetwork) -> dict[str, float]:
         hardest = settings.evaluate_against[-1]
         agent = SearchAgent(network, settings.evaluate_simulations, "learner")
         report = play(
-            [hardest, agent], 2, max(1, settings.evaluate_deals // 2), EVALUATION_SEED, focus=1, progress=False
+            [hardest, agent],
+            2,
+            max(1, settings.evaluate_deals // 2),
+            EVALUATION_SEED,
+            ruleset=settings.ruleset,
+            focus=1,
+            progress=False,
         )
         pair = report.pair("learner", hardest)
         if pair is not None:
@@ -263,6 +267,12 @@ def win_rates(settings: Settings, network: EntityNetwork) -> dict[str, float]:
 
 def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwork:
     """Trains, or goes on training, in a run folder, and returns the trained network."""
+    with locked(folder):
+        _train(settings, folder, resume)
+    return EntityNetwork.load(folder / AGENT)
+
+
+def _train(settings: Settings, folder: Path, resume: bool) -> None:
     torch.set_num_threads(1)
     learner, latest = Learner(settings), dict[str, float]()
     if resume and (folder / CHECKPOINT).exists():  # else it was stopped before the first one
@@ -270,15 +280,6 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
     ppo.forget_metrics_after(folder / METRICS, learner.positions)
     with writing(folder / TENSORBOARD):
         board = SummaryWriter(str(folder / TENSORBOARD), purge_step=learner.positions)
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.percentage:.0f} %, {task.fields[rate]:,.0f} positions/s,"),
-        TimeElapsedColumn(),
-        TextColumn("gone,"),
-        TimeRemainingColumn(),
-        TextColumn("left; {task.fields[results]}"),
-    ]
 
     def log(metrics: dict[str, float]) -> None:
         with writing(folder / METRICS), (folder / METRICS).open("a", encoding="utf-8") as file:
@@ -297,8 +298,8 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
         return learner.positions // every > before // every
 
     workers = Workers(settings, learner.positions)
-    with Progress(*columns, speed_estimate_period=SPEED_PERIOD) as progress:
-        bar = progress.add_task("training", total=settings.total_timesteps, rate=0.0, results="")
+    with TwoLines(unit="positions") as progress:
+        bar = progress.add_task("training", total=settings.total_timesteps, fps=0.0, results="")
         clock, begun = time.perf_counter(), learner.positions
         while learner.positions < settings.total_timesteps:
             before = learner.positions
@@ -317,14 +318,13 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
             if passed(settings.checkpoint_every):
                 save()
             results = "wins: " + ", ".join(f"{name.split('/')[-1]} {value:.0%}" for name, value in latest.items())
-            progress.update(bar, completed=learner.positions, rate=rate, results=results)
+            progress.update(bar, completed=learner.positions, fps=rate, results=results)
         latest = win_rates(settings, export(learner.average, {}))
         log(latest)
         save()
         with writing(folder / CURVE):
             draw_curve(folder / METRICS, folder / CURVE)
     board.close()
-    return EntityNetwork.load(folder / AGENT)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -82,11 +82,11 @@ def make_model(settings: Settings, env: SelfPlayVecEnv, **policy: Any) -> Maskab
 class TwoLines(Progress):
     """A bar with the speed and the time left, which fits into 80 columns, and below it what was measured last."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, unit: str = "steps") -> None:
         super().__init__(
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
-            TextColumn("{task.percentage:.0f} %, {task.fields[fps]:,.0f} steps/s,"),
+            TextColumn("{task.percentage:.0f} %, {task.fields[fps]:,.0f} " + unit + "/s,"),
             TimeElapsedColumn(),
             TextColumn("gone,"),
             TimeRemainingColumn(),
@@ -398,8 +398,9 @@ def nothing_learnt(settings: SelfPlaySettings, network: Network) -> str:
     rate = network.training["win_rates"].get(f"win_rate/{easiest}", 1.0)
     if rate >= MORE_THAN_LUCK:
         return ""
+    steps = network.training["steps"]
     return (
-        f"it wins {rate:.0%} against {easiest}, so it has learnt nothing yet: {settings.steps:,} steps are too few to, "
+        f"it wins {rate:.0%} against {easiest}, so it has learnt nothing yet: {steps:,} steps are too few to, "
         f"they only show that training works; the preset quick has enough"
     )
 
