@@ -367,7 +367,7 @@ def test_tables_and_files_agree(
     assert run_main(monkeypatch, arena.main, "random", "random", "random", "--deals", "40", "--players", "3") == 0
     (folder,) = (tmp_path / "runs" / "arena").iterdir()
     shown = capsys.readouterr().out
-    assert "3 players, 40 deals, 720 games; equals win 33.3 %" in shown and "random (3)" in shown
+    assert "3 players, rules: default, 40 deals, 720 games; equals win 33.3 %" in shown and "random (3)" in shown
 
     report = json.loads((folder / "report.json").read_text())
     assert report["deals"] == 40 and report["null_rate"] == 1 / 3 and report["settings"]["seed"] == 0
@@ -577,7 +577,7 @@ def test_benchmark_takes_agents_names_and_callables_alike() -> None:
 def test_benchmark_gives_callables_what_the_shells_give(players: int) -> None:
     def check(obs: NDArray[np.float32], mask: NDArray[np.int8]) -> NDArray[np.integer]:
         assert obs.dtype == np.float32 and obs.shape == (len(mask), montecristo_env.observation.SIZE)
-        assert obs.min() >= 0 and obs.max() <= 1
+        assert obs.min() >= 0 and (obs <= montecristo_env.observation.HIGHEST * montecristo_env.observation.SCALE).all()
         assert mask.dtype == np.int8 and mask.shape[1] == actions.COUNT and (mask.sum(axis=1) >= 2).all()
         return mask.argmax(axis=1)
 
@@ -740,7 +740,7 @@ def test_a_report_shows_its_tables_in_a_notebook_and_is_short_in_a_shell() -> No
     report = play(["random", odd], deals=3, progress=False)
     assert re.fullmatch(r"<Report: 2 players, 3 deals; win rates: random [\d.]+ %, a\|b [\d.]+ %>", repr(report))
     shown = report._repr_markdown_()
-    assert shown.startswith("**2 players, 3 deals, 6 games; equals win 50.0 %**")
+    assert shown.startswith("**2 players, rules: default, 3 deals, 6 games; equals win 50.0 %**")
     rows = [line for line in shown.splitlines() if line.startswith("|")]
     assert [line.count("|") for line in rows] == [9] * 4 + [4] * 4
     assert "a&#124;b" in shown and f"{100 * report.agents[0].win_rate.value:.1f}" in shown

@@ -408,7 +408,7 @@ def test_a_full_disk_is_told_and_the_game_goes_on(client: TestClient, room: Room
     tokens = [table.sit(0), table.sit(1)]
     before = files(room)
 
-    def fail(*args: Any) -> None:
+    def fail(*args: Any, **settings: Any) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr("montecristo_env.web.room.write_whole", fail)
