@@ -52,6 +52,7 @@ from montecristo_train.network import export
 from montecristo_train.ppo import make_env, make_model
 from montecristo_train.selfplay import SelfPlayVecEnv
 from montecristo_train.settings import PRESETS, Settings
+from montecristo_train.workers import Workers
 
 BAR = 0.9  # of the speed of MaskablePPO itself with the free environment
 SELF_PLAY, ITSELF, OUR_LEARNER = "self-play", "MaskablePPO itself, free games", "our learner, free games"
@@ -226,7 +227,7 @@ def measure_alphazero(repeats: int, positions: int, connection: Connection) -> N
     """What a process with one thread does: positions and simulations per second, by the clock and by CPU time."""
     torch.set_num_threads(1)
     settings = replace(ALPHAZERO_PRESETS["full"][1], n_workers=0, n_envs=GAMES, learning_starts=0)
-    learner, workers = alphazero.Learner(settings), alphazero.Workers(settings, 0)
+    learner, workers = alphazero.Learner(settings), Workers(settings, 0)
     evaluations = 0
 
     def learn(wanted: int) -> Clock:

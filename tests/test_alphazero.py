@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +20,11 @@ from montecristo_env import GameBatch, PublicView, symmetry
 from montecristo_env.core.actions import FIRST
 from montecristo_env.errors import InvalidArgument
 from montecristo_train import alphazero, ppo
-from montecristo_train.alphazero import Learner, WorkerDied, Workers, make_self_play, train
+from montecristo_train.alphazero import Learner, train
 from montecristo_train.alphazero_settings import PRESETS, Settings
 from montecristo_train.entity import tensors
 from montecristo_train.episodes import MARGIN, VALUE, WIN, Positions, prepare
+from montecristo_train.workers import WorkerDied, Workers, make_self_play
 from test_entity import random_module
 from test_layers import imports
 
@@ -140,8 +140,8 @@ def test_a_batch_has_the_kinds_in_market_order() -> None:
 
 
 def test_a_learner_learns_what_it_is_shown() -> None:
-    learner = Learner(replace(TINY, learning_rate=1e-2, final_learning_rate=1e-2, learning_starts=0, replay_ratio=8))
-    positions = collect(600)
+    learner = Learner(replace(TINY, learning_rate=1e-2, final_learning_rate=1e-2, learning_starts=0, replay_ratio=4))
+    positions = collect(300)
     learner.add(positions)
     first = learner.learn()
     learner.add(positions)
@@ -162,7 +162,7 @@ def test_search_network_and_self_play_know_no_hand_made_play() -> None:
     written_by_hand = {"advice", "greedy", "judgement", "mcts", "outlook", "trials"}
     for module in ("montecristo_agents.search", "montecristo_agents.entity", "montecristo_agents.tree"):
         assert not {name.rpartition(".")[2] for name in imports(module)} & written_by_hand
-    for module in ("alphazero", "alphazero_settings", "entity", "episodes"):
+    for module in ("alphazero", "alphazero_settings", "entity", "episodes", "workers"):
         assert not {name.rpartition(".")[2] for name in imports(f"montecristo_train.{module}")} & written_by_hand
 
 
@@ -209,7 +209,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_goes_on_after_a_kill(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    settings = replace(TINY, n_workers=1, total_timesteps=3000)
+    settings = replace(TINY, n_workers=2, total_timesteps=2000)
     ppo.new_folder(folder, settings)  # type: ignore[arg-type]
     command = [sys.executable, "-m", "montecristo_train.alphazero", "--resume", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -222,7 +222,7 @@ def test_a_run_goes_on_after_a_kill(tmp_path: Path) -> None:
     learner.load(folder / "checkpoint.safetensors")
     assert learner.positions >= settings.checkpoint_every
     network = train(ppo.read_settings(folder, Settings), folder, resume=True)  # type: ignore[type-var]
-    assert network.training["steps"] >= 3000
+    assert network.training["steps"] >= 2000
     steps = [json.loads(line)["steps"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(steps)
 
@@ -230,10 +230,28 @@ def test_a_run_goes_on_after_a_kill(tmp_path: Path) -> None:
 def test_the_death_of_a_worker_is_noticed() -> None:
     workers = Workers(replace(TINY, n_workers=1), 0)
     workers.collect(weights(), 1.0)
-    os.kill(workers.processes[0].pid or 0, signal.SIGKILL)
+    workers.processes[0].kill()
     workers.processes[0].join()
     with pytest.raises(WorkerDied, match="--resume"):
         workers.collect(weights(), 1.0)
+    workers.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_envs": 0}, "n_envs must be 1 or more, but is 0"),
+        ({"n_workers": 13}, "n_workers must be 0 to n_envs, 12, but is 13"),
+        ({"td_lambda": 1.5}, "td_lambda must be from 0 to 1, but is 1.5"),
+        ({"max_simulations": 1}, "max_simulations must be min_simulations, 2, or more, but is 1"),
+        ({"players": (0, 0, 0)}, "players must be shares"),
+        ({"buffer_size": 10}, "buffer_size must be batch_size, 64, or more, but is 10"),
+        ({"evaluate_against": ()}, "evaluate_against must be one agent or more"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        replace(TINY, **change)
 
 
 def test_simulations_follow_the_number_of_moves() -> None:

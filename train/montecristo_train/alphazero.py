@@ -2,7 +2,7 @@
 
 Gumbel AlphaZero. One network plays all seats of games with 2, 3 and 4 players by search (`montecristo_agents.search`),
 and learns what the search has found: its improved policy, and the value of the position for every player by TD(lambda).
-No player written by hand is involved, other than to measure win rates. Processes play (see `episodes`), and this one
+No player written by hand is involved, other than to measure win rates. Processes play (see `workers`), and this one
 learns; with `--n-workers 0` all happens in this process, and the same seed gives the same run.
 
 A run folder holds the settings, metrics, checkpoints, a learning curve and the trained agent,
@@ -14,11 +14,9 @@ import copy
 import dataclasses
 import json
 import math
-import multiprocessing
-import os
 import sys
 import time
-from multiprocessing.connection import Connection, wait
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +25,6 @@ import montecristo_train  # noqa: F401, before torch, which it tells not to keep
 # isort: split
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 from torch.nn import functional
@@ -39,81 +36,17 @@ from montecristo_agents.guided import SearchAgent
 from montecristo_agents.policy import PolicyAgent, checksum
 from montecristo_env import observation
 from montecristo_env.commands import run_command
-from montecristo_env.errors import InvalidArgument, MonteCristoError
+from montecristo_env.errors import InvalidArgument
 from montecristo_env.files import locked, write_whole
 from montecristo_train import ppo
 from montecristo_train.alphazero_settings import PRESETS, Settings
 from montecristo_train.curve import draw_curve
 from montecristo_train.entity import ILLEGAL, EntityModule, export, tensors
-from montecristo_train.episodes import AUXILIARY, VALUE, WIN, Batch, Positions, SelfPlay, prepare
+from montecristo_train.episodes import AUXILIARY, VALUE, WIN, Batch, Positions, prepare
 from montecristo_train.ppo import AGENT, CHECKPOINT, CURVE, EVALUATION_SEED, METRICS, TENSORBOARD, TwoLines, writing
+from montecristo_train.workers import Workers
 
 FORMAT = "1"
-
-
-# --- Self-play -------------------------------------------------------------------------------------------------------
-
-
-class WorkerDied(MonteCristoError):
-    """A process of self-play is gone."""
-
-
-class Workers:
-    """Those who play: processes, or this one. `collect` gives what one of them has played, and new weights to it.
-
-    Everything else sees only `collect`, so that workers may be anywhere.
-    """
-
-    def __init__(self, settings: Settings, positions: int) -> None:
-        self._settings = settings
-        self._local = make_self_play(settings, 0, positions) if settings.n_workers == 0 else None
-        self.processes: list[Any] = []
-        self._connections: list[Connection] = []
-        context = multiprocessing.get_context("spawn")
-        for number in range(settings.n_workers):
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # in the new process: each has a core
-            ours, theirs = context.Pipe()
-            process = context.Process(target=work, args=(settings, number, positions, theirs), daemon=True)
-            process.start()
-            self.processes.append(process)
-            theirs.close()  # so that the end of the process is noticed
-            self._connections.append(ours)
-        self._idle = list(self._connections)
-
-    def collect(self, weights: dict[str, NDArray[np.float32]], td_lambda: float) -> tuple[Positions, dict[str, float]]:
-        """Positions that were played, and facts about their games."""
-        if self._local is not None:
-            return self._local.collect(weights, self._settings.n_steps, td_lambda)
-        try:
-            for connection in self._idle:
-                connection.send((weights, td_lambda))
-            ready = cast(Connection, wait(self._connections)[0])
-            self._idle = [ready]
-            return cast(tuple[Positions, dict[str, float]], ready.recv())
-        except (EOFError, OSError):
-            raise WorkerDied(
-                "a process of self-play has died, perhaps for lack of memory: go on with --resume"
-            ) from None
-
-
-def make_self_play(settings: Settings, worker: int, positions: int) -> SelfPlay:
-    """The games of one worker; after so many positions they begin with other deals than at the beginning."""
-    games = settings.n_envs // max(settings.n_workers, 1)
-    bounds = np.cumsum(settings.players) / np.sum(settings.players)
-    players = 2 + np.searchsorted(bounds, (np.arange(games) + 0.5) / games)
-    seed = int(np.random.SeedSequence([settings.seed, worker, positions]).generate_state(1)[0])
-    return SelfPlay(players, settings.sizes, settings.budgets, settings.win_weight, seed, settings.ruleset)
-
-
-def work(settings: Settings, worker: int, positions: int, connection: Connection) -> None:
-    """What a process of self-play does, until nobody asks for more."""
-    self_play = make_self_play(settings, worker, positions)
-    try:
-        while True:
-            weights, td_lambda = connection.recv()
-            connection.send(self_play.collect(weights, settings.n_steps, td_lambda))
-    except (EOFError, OSError, KeyboardInterrupt):
-        return
 
 
 # --- Learning --------------------------------------------------------------------------------------------------------
@@ -267,12 +200,6 @@ def win_rates(settings: Settings, network: EntityNetwork) -> dict[str, float]:
 
 def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwork:
     """Trains, or goes on training, in a run folder, and returns the trained network."""
-    with locked(folder):
-        _train(settings, folder, resume)
-    return EntityNetwork.load(folder / AGENT)
-
-
-def _train(settings: Settings, folder: Path, resume: bool) -> None:
     torch.set_num_threads(1)
     learner, latest = Learner(settings), dict[str, float]()
     if resume and (folder / CHECKPOINT).exists():  # else it was stopped before the first one
@@ -297,8 +224,11 @@ def _train(settings: Settings, folder: Path, resume: bool) -> None:
     def passed(every: int) -> bool:
         return learner.positions // every > before // every
 
-    workers = Workers(settings, learner.positions)
-    with TwoLines(unit="positions") as progress:
+    with (
+        locked(folder),
+        TwoLines(unit="positions") as progress,
+        closing(Workers(settings, learner.positions)) as workers,
+    ):
         bar = progress.add_task("training", total=settings.total_timesteps, fps=0.0, results="")
         clock, begun = time.perf_counter(), learner.positions
         while learner.positions < settings.total_timesteps:
@@ -325,6 +255,7 @@ def _train(settings: Settings, folder: Path, resume: bool) -> None:
         with writing(folder / CURVE):
             draw_curve(folder / METRICS, folder / CURVE)
     board.close()
+    return EntityNetwork.load(folder / AGENT)
 
 
 @dataclasses.dataclass(frozen=True)

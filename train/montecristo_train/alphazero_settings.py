@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from montecristo_agents.entity import Sizes
+from montecristo_env.errors import InvalidArgument
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,33 @@ class Settings:
     checkpoint_every: int = 100_000
     """Positions between checkpoints."""
 
+    def __post_init__(self) -> None:
+        for name in ("total_timesteps", "n_envs", "n_steps", "batch_size", "evaluate_every", "checkpoint_every"):
+            _check(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
+        for name in ("pair_units", "entity_units", "hidden_units", "max_considered", "min_simulations"):
+            _check(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
+        for name in ("win_weight", "td_lambda", "average_rate"):
+            _check(0 <= getattr(self, name) <= 1, name, "from 0 to 1", getattr(self, name))
+        for name in ("warmup", "learning_starts", "replay_ratio", "evaluate_simulations"):
+            _check(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
+        _check(0 <= self.n_workers <= self.n_envs, "n_workers", f"0 to n_envs, {self.n_envs}", self.n_workers)
+        _check(
+            self.max_simulations >= self.min_simulations,
+            "max_simulations",
+            f"min_simulations, {self.min_simulations}, or more",
+            self.max_simulations,
+        )
+        _check(
+            min(self.players) >= 0 and sum(self.players) > 0, "players", "shares of 0 or more, not all 0", self.players
+        )
+        _check(len(self.evaluate_against) > 0, "evaluate_against", "one agent or more", self.evaluate_against)
+        _check(
+            self.buffer_size >= self.batch_size,
+            "buffer_size",
+            f"batch_size, {self.batch_size}, or more",
+            self.buffer_size,
+        )
+
     @property
     def sizes(self) -> Sizes:
         """Of the network."""
@@ -92,6 +120,11 @@ class Settings:
         """Simulations by the number of moves considered, from 1."""
         wanted = [2 + self.simulations_per_move * moves for moves in range(1, self.max_considered + 1)]
         return [min(max(number, self.min_simulations), self.max_simulations) for number in wanted]
+
+
+def _check(right: bool, name: str, allowed: str, value: object) -> None:
+    if not right:
+        raise InvalidArgument(f"{name} must be {allowed}, but is {value}")
 
 
 QUICK = Settings(total_timesteps=1_000_000, evaluate_every=250_000)
