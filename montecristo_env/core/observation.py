@@ -145,7 +145,7 @@ _declared: dict[str, list[tuple[str, tuple[int, ...], int, float, str]]] = {
             "queue_positions",
             (_SEATS, ADVENTURERS),
             _SEATS * ADVENTURERS,
-            1,
+            1 / 2,
             "positions of each player's adventurers in the queue, foremost first, counted from 1; 0 for none",
         ),
         ("adventurers", (_SEATS,), ADVENTURERS, 1, "adventurers of each player"),
