@@ -12,6 +12,7 @@ observation: both look at the same numbers, and neither searches.
 """
 
 import argparse
+import math
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -32,7 +33,7 @@ PERIOD = 7  # every so many decisions are looked at, so that positions differ
 RANDOM_MOVES = 0.15  # so that positions occur that greedy would not get into
 TEST_POSITIONS = 50_000
 BATCH = 1024
-EPOCHS = 5
+EPOCHS = 6
 RATE, LAST_RATE = 1e-3, 1e-5
 ILLEGAL = -1e9
 
@@ -84,73 +85,61 @@ class Plain(nn.Module):
 
 
 class Shared(nn.Module):
-    """Layers that are shared by all pairs of dungeon and kind, by all dungeons and by all kinds; then one for all.
+    """Layers that all dungeons share, all kinds, and all pairs of both, which tell each other what they see, twice.
 
-    Every dungeon and every kind also says what it thinks of the actions that name it.
+    In between, two layers look at all of it. Dungeons and kinds say what they think of the actions that name them.
     """
 
     canonical = True
 
-    def __init__(self, pair: int = 32, entity: int = 56, hidden: int = 256) -> None:
+    def __init__(self, pair: int = 32, entity: int = 64, hidden: int = 224) -> None:
         super().__init__()
         groups = observation.GROUPS
-        players = groups["players"].axes[0] * groups["players"].width
-        context = groups["global"].width + players
-        self.pair_context = nn.Linear(context, pair, bias=False)
-        self.pair_pairs = nn.Linear(groups["pairs"].width, pair)
-        self.pair_dungeons = nn.Linear(groups["dungeons"].width, pair, bias=False)
-        self.pair_kinds = nn.Linear(groups["kinds"].width, pair, bias=False)
-        self.pair_second = nn.Linear(pair, pair)
-        self.dungeon_context = nn.Linear(context, entity)
-        self.dungeon_own = nn.Linear(groups["dungeons"].width, entity, bias=False)
-        self.dungeon_pairs = nn.Linear(pair, entity, bias=False)
-        self.kind_context = nn.Linear(context, entity)
-        self.kind_own = nn.Linear(groups["kinds"].width, entity, bias=False)
-        self.kind_pairs = nn.Linear(pair, entity, bias=False)
-        self.dungeon_place = nn.Parameter(torch.zeros(DUNGEONS, entity))
-        self.kind_place = nn.Parameter(torch.zeros(KINDS, entity))
-        self.first = nn.Linear((DUNGEONS + KINDS) * entity + context, hidden)
-        self.second = nn.Linear(hidden, hidden)
-        self.all_actions = nn.Linear(hidden, actions.COUNT)
-        self.to_dungeons = nn.Linear(hidden, entity)
-        self.to_kinds = nn.Linear(hidden, entity)
-        dungeon_codes = [list(actions.BLOCKS[name][:DUNGEONS]) for name in ("place", "reinforce", "put_token")]
-        of_kind = [np.flatnonzero(kind == KIND_OF_ACTION) for kind in range(KINDS)]
-        self.of_dungeons = nn.Linear(entity, len(dungeon_codes))
-        self.of_kinds = nn.Linear(entity, len(of_kind[0]))
-        where = torch.tensor([*np.array(dungeon_codes).T.ravel(), *np.concatenate(of_kind)])
-        self.register_buffer("where", where)
+        dungeon, kind = groups["dungeons"].width, groups["kinds"].width
+        context = groups["global"].width + math.prod((*groups["players"].axes, groups["players"].width))
+        self.pairs_1 = nn.ModuleList(
+            [nn.Linear(width, pair) for width in (groups["pairs"].width, dungeon, kind, context)]
+        )
+        self.dungeons_1 = nn.ModuleList([nn.Linear(width, entity) for width in (dungeon, pair, context)])
+        self.kinds_1 = nn.ModuleList([nn.Linear(width, entity) for width in (kind, pair, context)])
+        self.dungeon_place = nn.Parameter(torch.zeros(DUNGEONS, entity))  # dungeons are gathered in order
+        self.together = nn.Sequential(
+            nn.Linear((2 + KINDS) * entity + context, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+        )
+        self.pairs_2 = nn.ModuleList([nn.Linear(width, pair) for width in (pair, entity, entity)])
+        self.dungeons_2 = nn.ModuleList([nn.Linear(width, entity) for width in (entity, pair, hidden)])
+        self.kinds_2 = nn.ModuleList([nn.Linear(width, entity) for width in (entity, pair, hidden)])
+        dungeon_codes = np.array([actions.BLOCKS[name][:DUNGEONS] for name in ("place", "reinforce", "put_token")]).T
+        kind_codes = np.array([np.flatnonzero(kind == KIND_OF_ACTION) for kind in range(KINDS)])
+        self.of_dungeons = nn.Linear(entity, dungeon_codes.shape[1])
+        self.of_kinds = nn.Linear(entity, kind_codes.shape[1])
+        self.of_all = nn.Linear(hidden, actions.COUNT)
+        self.codes: torch.Tensor
+        self.register_buffer("codes", torch.from_numpy(np.concatenate([dungeon_codes.ravel(), kind_codes.ravel()])))
 
     def forward(self, seen: torch.Tensor) -> torch.Tensor:
         """The logits of all actions."""
         group = observation.entities(seen)
         context = torch.cat([group.global_, group.players.flatten(1)], 1)
-        pairs = torch.relu(
-            self.pair_pairs(group.pairs)
-            + self.pair_dungeons(group.dungeons)[:, :, None]
-            + self.pair_kinds(group.kinds)[:, None]
-            + self.pair_context(context)[:, None, None]
+        pairs = _add(
+            self.pairs_1, group.pairs, group.dungeons[:, :, None], group.kinds[:, None], context[:, None, None]
         )
-        pairs = torch.relu(self.pair_second(pairs))
-        dungeons = torch.relu(
-            self.dungeon_own(group.dungeons)
-            + self.dungeon_pairs(pairs.sum(2))
-            + self.dungeon_context(context)[:, None]
-            + self.dungeon_place
-        )
-        kinds = torch.relu(
-            self.kind_own(group.kinds)
-            + self.kind_pairs(pairs.sum(1))
-            + self.kind_context(context)[:, None]
-            + self.kind_place
-        )
-        together = torch.relu(self.first(torch.cat([dungeons.flatten(1), kinds.flatten(1), context], 1)))
-        together = torch.relu(self.second(together))
-        of_dungeons = self.of_dungeons(torch.relu(dungeons + self.to_dungeons(together)[:, None]))
-        of_kinds = self.of_kinds(torch.relu(kinds + self.to_kinds(together)[:, None]))
-        more = torch.cat([of_dungeons.flatten(1), of_kinds.flatten(1)], 1)
-        logits: torch.Tensor = self.all_actions(together).index_add(1, self.where, more)
+        dungeons = _add(self.dungeons_1, group.dungeons, pairs.sum(2), context[:, None], more=self.dungeon_place)
+        kinds = _add(self.kinds_1, group.kinds, pairs.sum(1), context[:, None])
+        together = self.together(torch.cat([dungeons.sum(1), dungeons.amax(1), kinds.flatten(1), context], 1))
+        pairs = _add(self.pairs_2, pairs, dungeons[:, :, None], kinds[:, None])
+        dungeons = _add(self.dungeons_2, dungeons, pairs.sum(2), together[:, None], more=dungeons)
+        kinds = _add(self.kinds_2, kinds, pairs.sum(1), together[:, None], more=kinds)
+        named = torch.cat([self.of_dungeons(dungeons).flatten(1), self.of_kinds(kinds).flatten(1)], 1)
+        logits: torch.Tensor = self.of_all(together).index_add(1, self.codes, named)
         return logits
+
+
+def _add(layers: nn.ModuleList, *inputs: torch.Tensor, more: torch.Tensor | float = 0.0) -> torch.Tensor:
+    """What layers make of their inputs, added up."""
+    return torch.relu(
+        sum((layer(part) for layer, part in zip(layers, inputs, strict=True)), start=torch.as_tensor(more))
+    )
 
 
 def multiply_adds(network: nn.Module) -> int:

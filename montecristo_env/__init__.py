@@ -34,6 +34,8 @@ if "MonteCristo-v0" not in gymnasium.registry:
         "MonteCristo-v0",
         entry_point="montecristo_env.gym_env:MonteCristoEnv",
         vector_entry_point="montecristo_env.vector:MonteCristoVectorEnv",
+        order_enforce=False,  # it sees to that itself, and so a notebook shows the board, not a wrapper
+        disable_env_checker=True,
     )
 if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # it warns when the package is reloaded

@@ -18,7 +18,7 @@ from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
 from montecristo_env.learner import masked_space, observation_box
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
+from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
 
 Observation = dict[str, NDArray[Any]]
 
@@ -170,7 +170,7 @@ class raw_env(AECEnv[str, Observation, int]):
 
     def _repr_svg_(self) -> str:
         """The table in a notebook."""
-        return render.svg(draw(self.games))
+        return render.svg(self.games)
 
     def close(self) -> None:
         """Closes the window, if there is one."""

@@ -1,6 +1,7 @@
 """The Gymnasium environment: one learner at a table of agents."""
 
 import operator
+from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
 import gymnasium
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from montecristo_env import render
 from montecristo_env.learner import LearnerGames, Opponents, Seen
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
+from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
 
 
 class MonteCristoEnv(gymnasium.Env[Seen, SupportsIndex]):
@@ -30,7 +31,7 @@ class MonteCristoEnv(gymnasium.Env[Seen, SupportsIndex]):
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | None = None,
+        ruleset: Ruleset | Mapping[str, Any] | None = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         render_mode: str | None = None,
@@ -91,7 +92,7 @@ class MonteCristoEnv(gymnasium.Env[Seen, SupportsIndex]):
 
     def _repr_svg_(self) -> str:
         """The table in a notebook."""
-        return render.svg(draw(self._table.games))
+        return render.svg(self._table.games)
 
     def close(self) -> None:
         """Closes the window, if there is one."""

@@ -1,6 +1,6 @@
 """A batch of games with one learner in each, the other seats played by agents: what all single-agent shells share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,7 +47,7 @@ class LearnerGames:
         opponents: names or agents for the other seats, in clockwise order from the learner; one alone plays them all.
         num_players: default: one more than there are opponents.
         seat: the learner's, or "random": a new one for every game, which follows from the game's seed.
-        ruleset: see `GameBatch`.
+        ruleset: see `GameBatch`; or a mapping with its settings, as JSON has it.
         reward: see `GameBatch`.
         obs_dtype: "float32" for scaled observations, "int8" for counts.
         mask_in_observation: whether an observation is a dict of `observation` and `action_mask`, as some frameworks
@@ -62,7 +62,7 @@ class LearnerGames:
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | None = None,
+        ruleset: Ruleset | Mapping[str, Any] | None = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         mask_in_observation: bool = False,
@@ -76,6 +76,8 @@ class LearnerGames:
             masked_space(obs_dtype) if mask_in_observation else observation_box(obs_dtype)
         )
         self.action_space: Discrete[np.int64] = Discrete(actions.COUNT)
+        if isinstance(ruleset, Mapping):
+            ruleset = Ruleset.from_dict(dict(ruleset))
         self.games = GameBatch(num_envs, self.num_players, ruleset=ruleset, reward=reward)
         self.wanted_seats = np.full(num_envs, -1 if seat == "random" else int(seat))  # -1: a random one
         self.seats = np.zeros(num_envs, np.int64)

@@ -11,7 +11,7 @@ r"""# The Secret of Monte Cristo
 | Action shape         | `Discrete(146)`                                             |
 | Action values        | 0 to 145                                                    |
 | Observation shape    | (805,)                                                      |
-| Observation values   | scaled, mostly in [0, 2], or counts with `obs_dtype="int8"` |
+| Observation values   | scaled, mostly in [0, 4], or counts with `obs_dtype="int8"` |
 
 A game of majorities for two to four players. Adventurers queue for treasures in six dungeons; marbles on a slide decide
 who carries out which of four actions next, and every used marble is put where it will count again. The rules are in
@@ -68,7 +68,7 @@ are alike: `montecristo_env.observation.entities(observation)` gives them, and `
 | kinds    | 39-39   | `owed`                | (5,)      | 3       | 2      | Scoring: bags still to be paid for it                                                           |
 | kinds    | 40-40   | `market_values`       | (5,)      | 3       | 1      | what the market gives for the kind                                                              |
 | kinds    | 41-45   | `market`              | (5, 5)    | 1       | 2      | the market space of the kind, best first                                                        |
-| dungeons | 0-35    | `queue_positions`     | (6, 4, 9) | 36      | 1      | positions of each player's adventurers in the queue, foremost first, counted from 1; 0 for none |
+| dungeons | 0-35    | `queue_positions`     | (6, 4, 9) | 36      | 0.5    | positions of each player's adventurers in the queue, foremost first, counted from 1; 0 for none |
 | dungeons | 36-39   | `adventurers`         | (6, 4)    | 9       | 1      | adventurers of each player                                                                      |
 | dungeons | 40-43   | `gathers_first`       | (6, 4)    | 1       | 2      | 1 for the player who gathers first                                                              |
 | dungeons | 44-44   | `within_reach`        | (6,)      | 36      | 0.25   | points for the tokens that the observer's bags and wild bags can pay, each on its own           |

@@ -7,10 +7,11 @@ those.)
 """
 
 import json
-import math
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_env import render
 from montecristo_env.agent import Agent, make_agent, opinion
 from montecristo_env.core import actions, batch
 from montecristo_env.core.constants import (
@@ -60,7 +62,7 @@ class Position(NamedTuple):
     games: GameBatch
 
 
-@dataclass
+@dataclass(repr=False)
 class GameRecord:
     """A game as it was played: `GameRecord.follow(games, row)` writes one, `replay()` plays it again."""
 
@@ -123,8 +125,15 @@ class GameRecord:
     def from_json(cls, text: str) -> Self:
         """Reads a record and replays it once: what comes back is sound."""
         try:
+            return cls._from_json(text)
+        except RecursionError:
+            raise DamagedRecord("nested too deeply for a game record") from None
+
+    @classmethod
+    def _from_json(cls, text: str) -> Self:
+        try:
             document = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DamagedRecord(f"not a JSON document: {error}") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise DamagedRecord(f'not a game record: "format" must be "{FORMAT}"')
@@ -166,6 +175,21 @@ class GameRecord:
             raise DamagedRecord(f"{path}: {error}") from None
 
     # --- showing
+
+    def __repr__(self) -> str:
+        moves = sum("move" in event for event in self.events)
+        if self.result is None:
+            end = "not over"
+        else:
+            winners = " and ".join(self.players[seat] for seat in self.result["winners"])
+            scores = ", ".join(map(str, self.result["scores"]))
+            end = f"{'cut off' if self.result['truncated'] else 'over'}, {winners or 'nobody'} won, scores {scores}"
+        return f"<GameRecord of {', '.join(self.players)}: {moves} moves, {end}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what the record is, and its last board."""
+        *_, last = self.replay()
+        return f"<p>{escape(repr(self))}</p>{render.html(last.games, names=self.players)}"
 
     def annotate(self, agent: str | Agent) -> None:
         """Notes at every decision what an agent thinks of it, in place of what was noted before.
@@ -314,7 +338,7 @@ def _wrong_annotation(event: Event, decision: int, legal: int) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _chance_events(before: np.void, ready: np.void, after: np.void) -> list[Event]:

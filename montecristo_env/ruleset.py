@@ -1,9 +1,10 @@
 """The settings of a game (§1.9)."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from montecristo_env.core.constants import (
     ADVENTURERS,
@@ -87,9 +88,18 @@ class Ruleset:
     def from_dict(cls, settings: Any) -> Self:
         """The inverse of `to_dict`; unknown settings are refused."""
         known = list(cls.__dataclass_fields__)
-        if not isinstance(settings, dict) or not set(settings) <= set(known):
+        if not isinstance(settings, Mapping) or not set(settings) <= set(known):
             raise UnplayableRuleset(f"a rule set is a mapping with some of {', '.join(known)}, not {settings!r}")
         return cls(**settings)
+
+    @classmethod
+    def of(cls, ruleset: "RulesetLike") -> "Ruleset":
+        """The rule set that somebody means: one as it is, the settings of one, a text (see `parse`), or the default."""
+        if isinstance(ruleset, Ruleset):
+            return ruleset
+        if ruleset is None:
+            return cls()
+        return cls.parse(ruleset) if isinstance(ruleset, str) else cls.from_dict(ruleset)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -121,6 +131,10 @@ class Ruleset:
         if any(isinstance(value, tuple) for value in changed.values()):
             return json.dumps(changed)
         return ",".join(f"{name}={value}" for name, value in changed.items()) or DEFAULT
+
+
+RulesetLike: TypeAlias = Ruleset | Mapping[str, Any] | str | None
+"""What is taken where a game is started (see `Ruleset.of`)."""
 
 
 def _integer(name: str, value: Any, lowest: int, highest: int) -> int:

@@ -1,6 +1,6 @@
 """The Gymnasium vector environment: N learners at N tables, stepped in one compiled batch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | None = None,
+        ruleset: Ruleset | Mapping[str, Any] | None = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         render_mode: str | None = None,

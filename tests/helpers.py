@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -402,3 +404,19 @@ def random_games(
 def all_pieces(counts: Iterable[Iterable[int]]) -> list[tuple[int, int]]:
     """The pieces of a table of a rule set, sorted."""
     return sorted(reference.pieces([list(row) for row in counts]).elements())
+
+
+NOBODY = 65534  # the user who owns nothing
+
+
+@contextmanager
+def without_the_rights_of_root() -> Iterator[None]:
+    """Root may write everywhere: for a moment this process is nobody's."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

@@ -169,9 +169,14 @@ def by_kind(holders: list[int], seats: int = SEATS) -> list[int]:
     return np.array(holders).reshape(seats, 5, 3).transpose(1, 0, 2).ravel().tolist()
 
 
+def hands(sight: Sight) -> list[int]:
+    """(seat, kind, bags)."""
+    return sight.rows_by_seat([pieces(hand) for hand in sight.state["hands"]])
+
+
 def bags(sight: Sight) -> list[int]:
-    hands = np.array(sight.pieces_by_seat(sight.state["hands"])).reshape(SEATS, 5, 3)
-    return (hands @ [1, 2, 3]).T.ravel().tolist()
+    cards = np.array(hands(sight)).reshape(SEATS, 5, 3)
+    return (cards @ [1, 2, 3]).T.ravel().tolist()
 
 
 def left_over_bags(sight: Sight) -> list[int]:
@@ -181,8 +186,9 @@ def left_over_bags(sight: Sight) -> list[int]:
 
 def owed(sight: Sight) -> list[int]:
     token = sight.state["taking"]
-    left_over = sight.state["left_over_bags"][sight.state["current_player"]]
-    return value_at_kind(token and (token[0], token[1] - left_over[token[0]]))
+    return value_at_kind(
+        token and (token[0], token[1] - sight.state["left_over_bags"][sight.state["current_player"]][token[0]])
+    )
 
 
 def tokens(sight: Sight) -> list[int]:
@@ -216,7 +222,7 @@ EXPECTED: dict[str, Callable[[Sight], list[int]]] = {
     "wilds": lambda sight: sight.by_seat(sight.state["wilds"]),
     "zones": zones,
     "marbles": marbles,
-    "hands": lambda sight: by_kind(sight.pieces_by_seat(sight.state["hands"])),
+    "hands": lambda sight: by_kind(hands(sight)),
     "bags": bags,
     "left_over_bags": left_over_bags,
     "unseen_cards": unseen_cards,

@@ -26,14 +26,14 @@ Signature = dict[str, str]
 
 MANY, FEW = 100, 1  # games of each number of players
 FROZEN_MANY: Signature = {
-    "play": "35fad97f9e42d5eb0222d08a93fd244f",
-    "states": "42e664f1ee79e57db4dd5d037004560c",
-    "observations": "d5c2df689b107639b12f1ad531806425",
+    "play": "b3a5b7ab28e98c029668f127d98b3ed5",
+    "states": "a53b5daa177e2face56a97a7dc5c2490",
+    "observations": "58e67d3d3fdfd47d81ec3fab6d2a3db5",
 }
 FROZEN_FEW: Signature = {
-    "play": "e32e36147a53900d92009e56c0ed7a8f",
-    "states": "38d3048bedc6d26f43e575b03ccbb769",
-    "observations": "4bae4cbf53861c0af54279680ea97bf4",
+    "play": "bb0bd79046f00b9255ddb3f1499d6e64",
+    "states": "991f605d0750d699281f87b0001ce955",
+    "observations": "a9de9a385b87b496af2c000a1311d49d",
 }
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,7 +13,8 @@ FOLDERS = {"montecristo_env": ROOT, "montecristo_agents": ROOT / "agents", "mont
 # package stands for everything in it.
 LAYERS = [
     ["montecristo_env.core._jit"],
-    ["montecristo_env.errors", "montecristo_env.files"],
+    ["montecristo_env.errors"],
+    ["montecristo_env.commands", "montecristo_env.files"],
     ["montecristo_env.core.constants"],
     ["montecristo_env.ruleset", "montecristo_env.core.layout"],
     ["montecristo_env.core.actions", "montecristo_env.core.chance"],
@@ -23,9 +24,9 @@ LAYERS = [
     ["montecristo_env.core.observation", "montecristo_env.core.invariants"],
     ["montecristo_env.core.batch", "montecristo_env.core.symmetry"],
     ["montecristo_env.core.crew"],
-    ["montecristo_env.public", "montecristo_env.threads"],
+    ["montecristo_env.public", "montecristo_env.render", "montecristo_env.threads"],
     ["montecristo_env.games", "montecristo_env.symmetry"],
-    ["montecristo_env.agent", "montecristo_env.render", "montecristo_env.tables"],
+    ["montecristo_env.agent", "montecristo_env.tables"],
     ["montecristo_env.web", "montecristo_env.web.extras"],
     ["montecristo_env.web.story"],
     ["montecristo_env.web.film"],

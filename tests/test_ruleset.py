@@ -48,6 +48,12 @@ def test_parse_is_the_inverse_of_str(ruleset: Ruleset) -> None:
     assert Ruleset.parse(str(ruleset)) == ruleset
 
 
+@pytest.mark.parametrize("meant", ["target=25", {"target": 25}, Ruleset(target=25)])
+def test_games_take_rule_sets_settings_and_texts(meant: Any) -> None:
+    assert GameBatch(1, seed=0, ruleset=meant).ruleset == Ruleset(target=25)
+    assert GameBatch(1, seed=0).ruleset == Ruleset()
+
+
 def test_a_text_may_be_the_path_of_a_json_file(tmp_path: Path) -> None:
     ruleset = Ruleset(target=25, discard="after_deal")
     path = tmp_path / "my rules.json"

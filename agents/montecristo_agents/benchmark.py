@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from montecristo_agents.arena import play
 from montecristo_agents.ladder import LADDER, split_installed
 from montecristo_agents.report import Report
-from montecristo_env import Agent, InvalidArgument, PublicView, Ruleset, actions, make_agent, observation
+from montecristo_env import Agent, InvalidArgument, PublicView, actions, make_agent, observation
 from montecristo_env.games import action_codes
+from montecristo_env.ruleset import RulesetLike
 
 
 class Model(Protocol):
@@ -35,7 +36,7 @@ def benchmark(
     *,
     name: str | None = None,
     against: Sequence[str | Agent] = LADDER,
-    ruleset: Ruleset | None = None,
+    ruleset: RulesetLike = None,
     folder: str | Path | None = None,
     progress: bool = True,
 ) -> Report:

@@ -12,7 +12,9 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -37,6 +39,8 @@ R = TypeVar("R")
 
 CACHE_VARIABLE = "MONTECRISTO_CACHE_DIR"
 _KEPT_SECONDS = 60 * 24 * 3600  # how long compiled code is kept that nobody uses
+_PREFIX = "montecristo-"
+_OWN_FOLDER = re.compile(_PREFIX + r"[0-9a-f]{16}(\.[a-z0-9_]+)?")  # finished; with a suffix, being filled
 # Parts of Numba that its type hints do not cover.
 _config: Any = numba.core.config
 _cgutils: Any = cgutils
@@ -68,8 +72,13 @@ class Library:
         self.content = content
         self._sources = [*sorted(Path(__file__).parent.glob("*.py")), *map(Path, sources)]
         self._entry_points: list[Any] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ready = INTERPRETED
+        if hasattr(os, "register_at_fork"):
+            # A fork waits until compiling is over: the child could not end what a thread of its parent has begun, nor
+            # release its locks, of which the compiler has more.
+            release = self._lock.release
+            os.register_at_fork(before=self._lock.acquire, after_in_parent=release, after_in_child=release)
 
     def entry_point(self, function: Callable[P, R]) -> Callable[P, R]:
         """A kernel that Python calls, after `compile_once`."""
@@ -378,14 +387,14 @@ def _publish(building: Path, finished: Path) -> None:
     except OSError:
         if not finished.is_dir():
             raise
-    for folder in finished.parent.iterdir():  # what older versions left behind
+    for folder in finished.parent.iterdir():  # what older versions left behind; whatever else is there is not ours
         with suppress(OSError):
-            if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
+            if _OWN_FOLDER.fullmatch(folder.name) and time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
                 shutil.rmtree(folder)
 
 
 def _fingerprint(content: str, sources: Iterable[Path]) -> str:
-    """A hash of what the machine code is and all that it depends on."""
+    """A folder name: a hash of what the machine code is and all that it depends on."""
     digest = hashlib.sha256(content.encode())
     for source in sources:
         digest.update(f"{source} {source.stat().st_mtime_ns}\0".encode() + source.read_bytes())
@@ -393,7 +402,7 @@ def _fingerprint(content: str, sources: Iterable[Path]) -> str:
     versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
     cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     digest.update("\0".join([platform.python_version(), platform.machine(), *versions, *cpu, *settings]).encode())
-    return digest.hexdigest()[:16]
+    return _PREFIX + digest.hexdigest()[:16]
 
 
 def _cache_roots() -> Iterator[Path]:
@@ -409,25 +418,31 @@ def _cache_roots() -> Iterator[Path]:
 
 def _find_cache(name: str) -> tuple[Path | None, Path | None]:
     """(the folder of finished code, a private folder to fill first), each None where there is none."""
+    chosen = os.environ.get(CACHE_VARIABLE)
     for root in _cache_roots():
-        if (root / name).is_dir() and _is_mine(root):
-            with suppress(OSError):
-                os.utime(root / name)  # still in use
-            return root / name, None
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if _is_mine(root):
-                building = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=root))
-                atexit.register(shutil.rmtree, building, ignore_errors=True)
-                return root / name, building
-        except OSError:
+            _check_is_mine(root)
+            if (root / name).is_dir():
+                with suppress(OSError):
+                    os.utime(root / name)  # still in use
+                return root / name, None
+            building = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=root))
+        except OSError as problem:
+            if chosen and root == Path(chosen):
+                _say(f"{CACHE_VARIABLE} is not used: {problem}")
             continue
+        atexit.register(shutil.rmtree, building, ignore_errors=True)
+        return root / name, building
     return None, None
 
 
-def _is_mine(folder: Path) -> bool:
-    """Code is only loaded from a folder that no other user could have filled."""
-    if not hasattr(os, "getuid"):
-        return True
-    facts = folder.stat()
-    return facts.st_uid in (os.getuid(), 0) and not facts.st_mode & 0o022
+def _check_is_mine(folder: Path) -> None:
+    """Code is only loaded from a folder that no other user could have filled, nor led elsewhere by a link."""
+    facts = folder.lstat()
+    if stat.S_ISLNK(facts.st_mode):
+        raise OSError(f"{folder} is a symbolic link; name the folder itself")
+    if hasattr(os, "getuid") and facts.st_uid not in (os.getuid(), 0):
+        raise OSError(f"{folder} belongs to another user")
+    if hasattr(os, "getuid") and facts.st_mode & 0o022:
+        raise OSError(f"{folder} can be written by other users; chmod go-w would help")

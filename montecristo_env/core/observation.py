@@ -145,7 +145,7 @@ _declared: dict[str, list[tuple[str, tuple[int, ...], int, float, str]]] = {
             "queue_positions",
             (_SEATS, ADVENTURERS),
             _SEATS * ADVENTURERS,
-            1,
+            1 / 2,
             "positions of each player's adventurers in the queue, foremost first, counted from 1; 0 for none",
         ),
         ("adventurers", (_SEATS,), ADVENTURERS, 1, "adventurers of each player"),
@@ -421,9 +421,9 @@ def _crew(turn: int) -> int:
 
 @kernel
 def _observe_phase(s: Row, observer: int, out: np.ndarray) -> None:
+    if s.recipient != NONE:
+        out[_RECIPIENT + _ego(s, s.recipient, observer) * _PLAYER] = 1
     match s.decision:
-        case Decision.DEAL:
-            out[_RECIPIENT + _ego(s, s.recipient, observer) * _PLAYER] = 1
         case Decision.PUT_TOKEN:
             for i in range(TOKENS_DRAWN):
                 token = int(s.drawn_tokens[i])
@@ -442,12 +442,13 @@ def _observe_scoring(s: Row, observer: int, out: np.ndarray) -> None:
     for turn in range(MAX_PLAYERS):
         if s.gather_order[turn] != NONE:
             out[_ORDER + _ego(s, s.gather_order[turn], observer) * _PLAYER] = MAX_PLAYERS - turn
-    ego = _ego(s, s.current_player, observer)
-    for other in range(MAX_PLAYERS):  # here the order is that of the beginning
-        out[_FIRST + row + other] = other == ego
-    for seat in range(int(s.num_players)):
+    gatherer = _ego(s, s.current_player, observer)
+    for ego in range(MAX_PLAYERS):  # here the order is that of the beginning
+        out[_FIRST + row + ego] = ego == gatherer
+    for player in range(s.num_players):
+        ego = _ego(s, player, observer)
         for kind in range(KINDS):
-            out[_LEFT_OVER + kind * _KIND + _ego(s, seat, observer)] = s.left_over_bags[seat, kind]
+            out[_LEFT_OVER + kind * _KIND + ego] = s.left_over_bags[player, kind]
     if s.taking != NONE:
         kind, value = int(s.taking) // SIZES, int(s.taking) % SIZES + 1
         out[_TAKING + kind * _KIND] = value

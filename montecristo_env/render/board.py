@@ -48,7 +48,7 @@ _TICK = ((-7, 0), (-5, -2), (-2, 1), (5, -6), (7, -4), (-2, 5))
 _PLAYERS = Rect(MARGIN, 508, WIDTH - 2 * MARGIN, 200)
 
 
-def draw(
+def draw_board(
     state: Mapping[str, Any],
     *,
     names: Sequence[str] | None = None,
@@ -88,7 +88,7 @@ def draw_parts(
 ) -> dict[str, Group]:
     """The board without its header, in parts that a page can move about: a narrow screen has no room for it whole.
 
-    The arguments are those of `draw`. A part's `box` is its place on the board; "castle" lies behind others.
+    The arguments are those of `draw_board`. A part's `box` is its place on the board; "castle" lies behind others.
     """
     check_state(state)
     players = check_names(names, len(state["scores"]))

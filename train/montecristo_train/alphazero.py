@@ -25,7 +25,6 @@ import montecristo_train  # noqa: F401, before torch, which it tells not to keep
 # isort: split
 import numpy as np
 import torch
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 from torch.nn import functional
@@ -36,18 +35,18 @@ from montecristo_agents.entity import EntityNetwork
 from montecristo_agents.guided import SearchAgent
 from montecristo_agents.policy import PolicyAgent, checksum
 from montecristo_env import observation
+from montecristo_env.commands import run_command
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.files import write_whole
+from montecristo_env.files import locked, write_whole
 from montecristo_train import ppo
 from montecristo_train.alphazero_settings import PRESETS, Settings
 from montecristo_train.curve import draw_curve
 from montecristo_train.entity import ILLEGAL, EntityModule, export, tensors
 from montecristo_train.episodes import AUXILIARY, VALUE, WIN, Batch, Positions, prepare
-from montecristo_train.ppo import AGENT, CHECKPOINT, CURVE, EVALUATION_SEED, METRICS, TENSORBOARD, writing
+from montecristo_train.ppo import AGENT, CHECKPOINT, CURVE, EVALUATION_SEED, METRICS, TENSORBOARD, TwoLines, writing
 from montecristo_train.workers import Workers
 
 FORMAT = "1"
-SPEED_PERIOD = 300.0  # seconds from which the time left is estimated
 
 
 # --- Learning --------------------------------------------------------------------------------------------------------
@@ -185,7 +184,13 @@ def win_rates(settings: Settings, network: EntityNetwork) -> dict[str, float]:
         hardest = settings.evaluate_against[-1]
         agent = SearchAgent(network, settings.evaluate_simulations, "learner")
         report = play(
-            [hardest, agent], 2, max(1, settings.evaluate_deals // 2), EVALUATION_SEED, focus=1, progress=False
+            [hardest, agent],
+            2,
+            max(1, settings.evaluate_deals // 2),
+            EVALUATION_SEED,
+            ruleset=settings.ruleset,
+            focus=1,
+            progress=False,
         )
         pair = report.pair("learner", hardest)
         if pair is not None:
@@ -202,15 +207,6 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
     ppo.forget_metrics_after(folder / METRICS, learner.positions)
     with writing(folder / TENSORBOARD):
         board = SummaryWriter(str(folder / TENSORBOARD), purge_step=learner.positions)
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.percentage:.0f} %, {task.fields[rate]:,.0f} positions/s,"),
-        TimeElapsedColumn(),
-        TextColumn("gone,"),
-        TimeRemainingColumn(),
-        TextColumn("left; {task.fields[results]}"),
-    ]
 
     def log(metrics: dict[str, float]) -> None:
         with writing(folder / METRICS), (folder / METRICS).open("a", encoding="utf-8") as file:
@@ -229,10 +225,11 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
         return learner.positions // every > before // every
 
     with (
-        Progress(*columns, speed_estimate_period=SPEED_PERIOD) as progress,
+        locked(folder),
+        TwoLines(unit="positions") as progress,
         closing(Workers(settings, learner.positions)) as workers,
     ):
-        bar = progress.add_task("training", total=settings.total_timesteps, rate=0.0, results="")
+        bar = progress.add_task("training", total=settings.total_timesteps, fps=0.0, results="")
         clock, begun = time.perf_counter(), learner.positions
         while learner.positions < settings.total_timesteps:
             before = learner.positions
@@ -251,7 +248,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
             if passed(settings.checkpoint_every):
                 save()
             results = "wins: " + ", ".join(f"{name.split('/')[-1]} {value:.0%}" for name, value in latest.items())
-            progress.update(bar, completed=learner.positions, rate=rate, results=results)
+            progress.update(bar, completed=learner.positions, fps=rate, results=results)
         latest = win_rates(settings, export(learner.average, {}))
         log(latest)
         save()
@@ -276,4 +273,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    ppo.run_command(main, sys.argv[1:])
+    run_command(main, sys.argv[1:])

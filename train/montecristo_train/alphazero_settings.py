@@ -22,6 +22,8 @@ class Settings:
     """Positions that a process plays with the same weights."""
     players: tuple[float, float, float] = (0.5, 0.25, 0.25)
     """The shares of games with 2, 3 and 4 players."""
+    ruleset: str = ""
+    """Settings of the game that differ from the default, such as refill=short,target=30, or a JSON file of them."""
 
     max_considered: int = 8
     """Moves that a search considers at its root at most."""

@@ -18,6 +18,7 @@ from montecristo_env.core.layout import STATE, Row, States, aligned_empty, align
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play, start
 from montecristo_env.core.setup import next_seed
+from montecristo_env.ruleset import RulesetLike
 
 MOST_DECISIONS = 512  # of a game that are learnt from; longer ones are rare
 ROUNDS_AHEAD = 2  # in which points are predicted
@@ -78,13 +79,20 @@ class SelfPlay:
         budgets: of the search (see `Search`).
         win_weight: of the share of the win in the utility.
         seed: of deals and searches: same seed and same weights, same games.
+        ruleset: see `GameBatch`.
     """
 
     def __init__(
-        self, players: NDArray[np.int64], sizes: Sizes, budgets: list[int], win_weight: float, seed: int
+        self,
+        players: NDArray[np.int64],
+        sizes: Sizes,
+        budgets: list[int],
+        win_weight: float,
+        seed: int,
+        ruleset: RulesetLike,
     ) -> None:
         library.compile_once(_call_every_entry_point)
-        self.games = GameBatch(players.size, players, seed=seed, threads=1)
+        self.games = GameBatch(players.size, players, seed=seed, ruleset=ruleset, threads=1)
         self.sizes, self.win_weight = sizes, win_weight
         self._budgets = budgets
         self._search: Search | None = None

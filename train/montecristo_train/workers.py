@@ -73,7 +73,7 @@ def make_self_play(settings: Settings, worker: int, positions: int) -> SelfPlay:
     bounds = np.cumsum(settings.players) / np.sum(settings.players)
     players = 2 + np.searchsorted(bounds, (np.arange(games) + 0.5) / games)
     seed = int(np.random.SeedSequence([settings.seed, worker, positions]).generate_state(1)[0])
-    return SelfPlay(players, settings.sizes, settings.budgets, settings.win_weight, seed)
+    return SelfPlay(players, settings.sizes, settings.budgets, settings.win_weight, seed, settings.ruleset)
 
 
 def work(settings: Settings, worker: int, positions: int, connection: Connection) -> None:

@@ -33,7 +33,7 @@ _LANES = ("Supply", "Advent.", "Chest", "Rearr.")
 _CASTLE_WIDTH, _LANE_WIDTH = 55, 8
 
 
-def ansi(
+def to_text(
     state: Mapping[str, Any],
     *,
     names: Sequence[str] | None = None,
