@@ -14,15 +14,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from montecristo_agents.entity import EntityNetwork
 from montecristo_agents.guided import policy_mcts
 from montecristo_agents.policy import PolicyAgent
-from montecristo_env import GameBatch, PublicView, symmetry
+from montecristo_env import GameBatch, PublicView, Ruleset, symmetry
 from montecristo_env.core.actions import FIRST
 from montecristo_env.errors import InvalidArgument
 from montecristo_train import alphazero, ppo
 from montecristo_train.alphazero import Learner, train
 from montecristo_train.alphazero_settings import PRESETS, Settings
-from montecristo_train.entity import tensors
+from montecristo_train.entity import export, tensors
 from montecristo_train.episodes import MARGIN, VALUE, WIN, Positions, prepare
 from montecristo_train.workers import WorkerDied, Workers, make_self_play
 from test_entity import random_module
@@ -265,6 +266,12 @@ def test_settings_survive_a_run_folder(tmp_path: Path) -> None:
 
 def test_presets_are_subcommands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
-    monkeypatch.setattr(alphazero, "train", lambda settings, folder, resume: seen.append(settings))
+
+    def fake_train(settings: Settings, folder: Path, resume: bool) -> EntityNetwork:
+        seen.append((settings, folder, resume))
+        return export(random_module(), {"win_rates": {}, "steps": 0})
+
+    monkeypatch.setattr(alphazero, "train", fake_train)
     alphazero.main(["smoke", "--run", str(tmp_path / "run"), "--n-envs", "7"])
-    assert seen == [replace(PRESETS["smoke"][1], n_envs=7)]
+    expected = replace(PRESETS["smoke"][1], n_envs=7, ruleset=str(Ruleset()))
+    assert seen == [(expected, tmp_path / "run", False)]
