@@ -27,6 +27,7 @@ from montecristo_env import (
     InvalidArgument,
     InvalidPlayerCount,
     Ruleset,
+    UnplayableRuleset,
     actions,
     montecristo_v0,
     observation,
@@ -141,7 +142,7 @@ def test_metadata(make: Make) -> None:
         ({"num_players": "three"}, InvalidPlayerCount, "whole number"),
         ({"obs_dtype": "float64"}, InvalidArgument, "float32, int8"),
         ({"reward": "money"}, InvalidArgument, "win, rank, margin"),
-        ({"ruleset": {"target": 30}}, InvalidArgument, "Ruleset"),
+        ({"ruleset": {"targets": 30}}, UnplayableRuleset, "a rule set is a mapping with some of"),
     ],
 )
 def test_bad_arguments_are_refused_saying_what_is_allowed(
