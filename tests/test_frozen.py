@@ -27,12 +27,12 @@ MANY, FEW = 100, 1  # games of each number of players
 FROZEN_MANY: Signature = {
     "play": "35fad97f9e42d5eb0222d08a93fd244f",
     "states": "42e664f1ee79e57db4dd5d037004560c",
-    "observations": "d5c2df689b107639b12f1ad531806425",
+    "observations": "10a48b6f57f1b9ce8ed6ddeeec0696d7",
 }
 FROZEN_FEW: Signature = {
     "play": "e32e36147a53900d92009e56c0ed7a8f",
     "states": "38d3048bedc6d26f43e575b03ccbb769",
-    "observations": "4bae4cbf53861c0af54279680ea97bf4",
+    "observations": "a7c53fc4224c74e5abe642243b6f9c7e",
 }
 
 ROOT = Path(__file__).resolve().parent.parent
