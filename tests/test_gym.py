@@ -796,7 +796,7 @@ def test_masks_come_in_observations_if_asked_for(obs_dtype: str) -> None:
 @AUTORESET
 def test_a_vector_with_masks_in_observations_equals_gymnasiums_own(mode: AutoresetMode) -> None:
     settings = {"ruleset": SHORT, "mask_in_observation": True}
-    native = gymnasium.make_vec(ENV_ID, 5, vector_kwargs={"autoreset_mode": mode}, **settings)
+    native = gymnasium.make_vec(ENV_ID, 5, autoreset_mode=mode, **settings)
     sync = SyncVectorEnv([lambda: MonteCristoEnv(**settings)] * 5, autoreset_mode=mode)
     assert native.observation_space == sync.observation_space
     (seen, infos), (expected, _) = native.reset(seed=30), sync.reset(seed=30)

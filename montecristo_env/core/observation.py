@@ -270,11 +270,8 @@ _QUEUE_BITS = 6  # for a position in a queue
 # Words of bytes. Four are copied where three are wanted, in the order in which they stand: the next one goes over the
 # fourth, which is 0.
 _COUNTS, _WORD = (1 << 8 * SIZES) - 1, 4
-_TIMES_BAGS, _BAGS_AT = (
-    0x010203,
-    16,
-)  # a word of counts times this has in its third byte the first + 2 * second + 3 * third
-_TIMES_ONE, _SUM_AT, _SEVEN = 0x0101010101010101, 56, (1 << 56) - 1  # and this the sum of all bytes, in the eighth
+_TIMES_BAGS, _BAGS_AT = 0x010203, 16  # the third byte of this product is first + 2 * second + 3 * third
+_TIMES_ONE, _SUM_AT, _SEVEN = 0x0101010101010101, 56, (1 << 56) - 1  # the eighth byte of this one is the sum of all
 _BYTE, _LONG = 0xFF, 8
 _VALUES = 0x030201  # of tokens
 _PAYABLE = _DUNGEON_TOKENS  # points for each token that the observer can pay: there is room until the tokens are copied
