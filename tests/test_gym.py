@@ -154,7 +154,7 @@ BAD_ARGUMENTS = [
     ({"reward": "money"}, InvalidArgument, "win, rank, margin, but is 'money'"),
     ({"obs_dtype": "float64"}, InvalidArgument, "float32, int8, but is 'float64'"),
     ({"render_mode": "video"}, InvalidArgument, "human, rgb_array, ansi, but is 'video'"),
-    ({"ruleset": 40}, InvalidArgument, "ruleset must be a Ruleset, but is 40"),
+    ({"ruleset": 40}, UnplayableRuleset, "a rule set is a mapping with some of .*, not 40"),
 ]
 
 

@@ -430,7 +430,8 @@ def _pack(
     """
     single = {name: np.asarray(tensor, np.float32) for name, tensor in tensors.items()}
     layers = [(single[f"trunk.{number}.weight"], single[f"trunk.{number}.bias"]) for number in range(len(hidden))]
-    layers[0] = (layers[0][0] * scale, layers[0][1])
+    with np.errstate(over="ignore"):  # what becomes infinite is refused by name
+        layers[0] = (layers[0][0] * scale, layers[0][1])
     heads = [np.concatenate([single[f"policy.{part}"], single[f"value.{part}"]]) for part in ("weight", "bias")]
     layers.append((heads[0], heads[1]))
     lines, pieces, start = [], [], 0
