@@ -385,7 +385,9 @@ def share_small_batches(monkeypatch: pytest.MonkeyPatch, rows_per_thread: int) -
 
         return call
 
-    for name in [name for name in vars(montecristo_env.games) if name.startswith("ROWS_PER_")]:
+    for name in [
+        name for name in vars(montecristo_env.games) if name.startswith(("ROWS_PER_HELPER", "ROWS_PER_THREAD"))
+    ]:
         monkeypatch.setattr(montecristo_env.games, name, rows_per_thread)
     monkeypatch.setattr(montecristo_env.threads, "_pool", counted(montecristo_env.threads._pool))
     monkeypatch.setattr(montecristo_env.games, "call_crew", counted(montecristo_env.games.call_crew))

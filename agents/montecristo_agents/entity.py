@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from safetensors.numpy import save as safetensors_bytes
 
 from montecristo_agents.policy import (
     FORMAT,
@@ -27,6 +26,7 @@ from montecristo_agents.policy import (
 )
 from montecristo_env import GameBatch, actions, observation
 from montecristo_env.agent import PublicView
+from montecristo_env.commands import missing
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.core.layout import STATE, States, aligned_zeros
@@ -35,6 +35,11 @@ from montecristo_env.core.symmetry import KIND_OF_ACTION
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.files import write_whole
 from montecristo_env.threads import ALL_CORES, share
+
+try:
+    from safetensors.numpy import save as safetensors_bytes
+except ImportError as error:
+    raise missing("a network player", error.name, "arena") from error
 
 ARCHITECTURE = "entity"
 SIZES = ("pair", "entity", "hidden")  # of the layers, in the header of a file
