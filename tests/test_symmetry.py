@@ -48,7 +48,7 @@ def exchange_kinds(games: GameBatch) -> GameBatch:
         new[..., EXCHANGE, :] = old
         states[name] = new.reshape(states[name].shape)
     states["market"] = EXCHANGE[states["market"]]
-    states["left_over_bags"][:, EXCHANGE] = states["left_over_bags"].copy()
+    states["left_over_bags"][..., EXCHANGE] = states["left_over_bags"].copy()
     for name in ("drawn_tokens", "taking"):
         old = states[name].astype(np.int64)
         states[name] = np.where(old == NONE, NONE, EXCHANGE[old // SIZES] * SIZES + old % SIZES)
