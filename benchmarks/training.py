@@ -121,7 +121,7 @@ class TorchTrunk(BaseFeaturesExtractor):
         super().__init__(observation_space, features_dim=hidden[-1])
         sizes = len(scale), *hidden
         self.layers = nn.Sequential(*(part for pair in pairwise(sizes) for part in (nn.Linear(*pair), nn.ReLU())))
-        self.register_buffer("scale", torch.from_numpy(scale))
+        self.register_buffer("scale", torch.from_numpy(scale.copy()))
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         return cast(torch.Tensor, self.layers(observations * self.scale))

@@ -76,7 +76,7 @@ class MaskedNetwork(TorchRLModule, ValueFunctionAPI):
         nn.init.orthogonal_(self.policy.weight, 0.01)
         nn.init.orthogonal_(self.value.weight, 1.0)
         scale = advice.SCALE if self.advised else observation.SCALE
-        self.register_buffer("scale", torch.from_numpy(scale), persistent=False)
+        self.register_buffer("scale", torch.from_numpy(scale.copy()), persistent=False)
 
     def _features(self, batch: dict[str, Any]) -> torch.Tensor:
         features: torch.Tensor = batch[Columns.OBS][SEEN] * self.scale
