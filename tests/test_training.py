@@ -239,6 +239,7 @@ def test_lessons_on_some_kinds_of_decision_leave_the_others_as_they_were(
     model, env, teacher = *pupil(), Steadfast()
     with torch.no_grad():
         model.policy.action_net.weight.mul_(20)  # so that it has something to hold on to
+        model.policy.value_net.weight.mul_(0.2)
         model.policy.value_net.bias.fill_(0.5)
     export(model, {}).save(tmp_path / "start.safetensors")
     asked: set[int] = set()
