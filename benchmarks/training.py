@@ -9,6 +9,9 @@ Each has a process of its own. In that of MaskablePPO itself the threads of torc
 they spin less, as in our training. All are measured in turn, repeat by repeat, and compared within each, so that the
 noise of the machine hits all alike; CPU time suffers less where others compute. Evaluations and checkpoints are not
 counted.
+
+AlphaZero is measured on one core, with the settings of its preset `full` but in one process: positions per second,
+learning included, and simulations per second of the search that plays. `--presets` without names leaves PPO out.
 """
 
 import argparse
@@ -16,6 +19,7 @@ import multiprocessing
 import os
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,12 +40,19 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from montecristo_agents import advice
-from montecristo_env import observation
+from montecristo_agents.entity import EntityEvaluator
+from montecristo_agents.search import Search
+from montecristo_env import GameBatch, observation
+from montecristo_train import alphazero
+from montecristo_train.alphazero_settings import PRESETS as ALPHAZERO_PRESETS
 from montecristo_train.checkpoint import past_self
+from montecristo_train.entity import export as export_entity
+from montecristo_train.entity import tensors
 from montecristo_train.network import export
 from montecristo_train.ppo import make_env, make_model
 from montecristo_train.selfplay import SelfPlayVecEnv
 from montecristo_train.settings import PRESETS, Settings
+from montecristo_train.workers import Workers
 
 BAR = 0.9  # of the speed of MaskablePPO itself with the free environment
 SELF_PLAY, ITSELF, OUR_LEARNER = "self-play", "MaskablePPO itself, free games", "our learner, free games"
@@ -110,7 +121,7 @@ class TorchTrunk(BaseFeaturesExtractor):
         super().__init__(observation_space, features_dim=hidden[-1])
         sizes = len(scale), *hidden
         self.layers = nn.Sequential(*(part for pair in pairwise(sizes) for part in (nn.Linear(*pair), nn.ReLU())))
-        self.register_buffer("scale", torch.from_numpy(scale))
+        self.register_buffer("scale", torch.from_numpy(scale.copy()))
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         return cast(torch.Tensor, self.layers(observations * self.scale))
@@ -208,13 +219,73 @@ def measure(settings: Settings, repeats: int, updates: int, threads: int) -> dic
     }
 
 
+ALPHAZERO_BARS = {"positions": 3_000, "simulations": 50_000}  # per second, on one core
+GAMES, SIMULATIONS, CONSIDERED = 256, 64, 16
+
+
+def measure_alphazero(repeats: int, positions: int, connection: Connection) -> None:
+    """What a process with one thread does: positions and simulations per second, by the clock and by CPU time."""
+    torch.set_num_threads(1)
+    settings = replace(ALPHAZERO_PRESETS["full"][1], n_workers=0, n_envs=GAMES, learning_starts=0)
+    learner, workers = alphazero.Learner(settings), Workers(settings, 0)
+    evaluations = 0
+
+    def learn(wanted: int) -> Clock:
+        nonlocal evaluations
+        start, begin = Clock(time.perf_counter(), time.process_time()), learner.positions
+        while learner.positions < begin + wanted:
+            new, facts = workers.collect(tensors(learner.module), learner.td_lambda)
+            evaluations += int(facts["evaluations"])
+            learner.add(new)
+            learner.learn()
+        done = learner.positions - begin
+        return Clock(done / (time.perf_counter() - start.wall), done / (time.process_time() - start.cpu))
+
+    learn(positions)  # so that everything is compiled, and games are of all ages
+    evaluations, first = 0, learner.positions
+    rates = [learn(positions) for _ in range(repeats)]
+    games = GameBatch(GAMES, np.resize([2, 2, 3, 4], GAMES), seed=0, threads=1)
+    games.play_random(60)
+    search = Search(GAMES, EntityEvaluator(export_entity(learner.average, {})), [SIMULATIONS] * CONSIDERED)
+
+    def simulate() -> Clock:
+        start = Clock(time.perf_counter(), time.process_time())
+        search.run(games.states, np.arange(GAMES, dtype=np.uint64))
+        done = GAMES * SIMULATIONS
+        return Clock(done / (time.perf_counter() - start.wall), done / (time.process_time() - start.cpu))
+
+    simulate()
+    speeds = [simulate() for _ in range(repeats)]
+    found = {"positions": rates, "simulations": speeds}
+    connection.send(
+        {"evaluations_per_position": evaluations / (learner.positions - first)}
+        | {
+            f"{name}_per_second": {
+                "time": summary([c.wall for c in clocks]),
+                "CPU time": summary([c.cpu for c in clocks]),
+            }
+            for name, clocks in found.items()
+        }
+    )
+
+
+def alphazero_on_one_core(repeats: int, positions: int) -> dict[str, Any]:
+    os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+    ours, theirs = multiprocessing.Pipe()
+    context = multiprocessing.get_context("spawn")
+    context.Process(target=measure_alphazero, args=(repeats, positions, theirs), daemon=True).start()
+    theirs.close()
+    return cast(dict[str, Any], ours.recv())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--presets", nargs="+", choices=sorted(PRESETS), default=["quick", "full"])
+    parser.add_argument("--presets", nargs="*", choices=sorted(PRESETS), default=["quick", "full"])
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--updates", type=int, default=2, help="per measurement")
     parser.add_argument("--threads", type=int, default=2, help="for torch")
+    parser.add_argument("--positions", type=int, default=40_000, help="of AlphaZero, per measurement; 0 for none")
     options = parser.parse_args()
     results: dict[str, Any] = {
         "machine": machine() | {"torch": torch.__version__, "torch_threads": options.threads},
@@ -235,6 +306,14 @@ def main() -> None:
                 low, mid, high = (values[key] for key in ("lowest", "median", "highest"))
                 bar = f"; the bar is {BAR}" if kind == ITSELF else ""
                 print(f"  {SELF_PLAY} / {kind}, {clock}: {mid:.3f} ({low:.3f} to {high:.3f}){bar}")
+    if options.positions:
+        print("measuring alphazero …", file=sys.stderr, flush=True)
+        part = results["alphazero"] = alphazero_on_one_core(options.repeats, options.positions)
+        print(f"\nalphazero, one core: {part['evaluations_per_position']:.1f} evaluations per position")
+        for what, bar_of in ALPHAZERO_BARS.items():
+            for clock, values in part[f"{what}_per_second"].items():
+                low, mid, high = (values[key] for key in ("lowest", "median", "highest"))
+                print(f"  {what} per second of {clock}: {mid:,.0f} ({low:,.0f} to {high:,.0f}); the bar is {bar_of:,}")
     if options.json:
         save(options.json, results)
 

@@ -137,6 +137,7 @@ def public_names() -> str:
 
 
 MAKERS: dict[str, Callable[[], str]] = {
+    "observation groups": tables.group_table,
     "observation": tables.observation_table,
     "actions": tables.action_table,
     "all actions": all_actions,

@@ -10,7 +10,7 @@ import warnings
 import gymnasium
 import pettingzoo
 
-from montecristo_env import montecristo_v0
+from montecristo_env import montecristo_v0, symmetry
 from montecristo_env.agent import Agent, PublicView, make_agent
 from montecristo_env.core import actions, observation
 from montecristo_env.core.constants import Decision, Kind, Lane, Zone
@@ -34,6 +34,8 @@ if "MonteCristo-v0" not in gymnasium.registry:
         "MonteCristo-v0",
         entry_point="montecristo_env.gym_env:MonteCristoEnv",
         vector_entry_point="montecristo_env.vector:MonteCristoVectorEnv",
+        order_enforce=False,  # it sees to that itself, and so a notebook shows the board, not a wrapper
+        disable_env_checker=True,
     )
 if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # it warns when the package is reloaded
@@ -60,4 +62,5 @@ __all__ = [
     "make_agent",
     "montecristo_v0",
     "observation",
+    "symmetry",
 ]

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Dict, Discrete
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
@@ -16,9 +16,9 @@ from montecristo_env.core import actions, observation
 from montecristo_env.core.batch import ILLEGAL_REWARD
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
-from montecristo_env.learner import observation_box
+from montecristo_env.learner import masked_space, observation_box
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
+from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
 
 Observation = dict[str, NDArray[Any]]
 
@@ -50,20 +50,16 @@ class raw_env(AECEnv[str, Observation, int]):
         self.possible_agents = [f"player_{seat}" for seat in range(int(num_players))]
         self.agents: list[str] = []
         self._seat = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        mask = Box(0, 1, (actions.COUNT,), np.int8)
         self._seen = np.zeros((1, observation.SIZE), self._dtype)  # by the player who must decide
         self._masks = np.zeros((1, actions.COUNT), np.int8)
         self.state_space = box
-        self.observation_spaces = {
-            agent: Dict({"observation": copy.deepcopy(box), "action_mask": copy.deepcopy(mask)})
-            for agent in self.possible_agents
-        }
+        self.observation_spaces = {agent: masked_space(obs_dtype) for agent in self.possible_agents}
         self.action_spaces: dict[str, Discrete[np.int64]] = {
             agent: Discrete(actions.COUNT) for agent in self.possible_agents
         }
 
     def observation_space(self, agent: str) -> Dict:
-        """The same for every agent: `observation` in [0, 1] (or counts), and `action_mask`."""
+        """The same for every agent: `observation`, scaled or counts, and `action_mask`."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> "Discrete[np.int64]":
@@ -174,7 +170,7 @@ class raw_env(AECEnv[str, Observation, int]):
 
     def _repr_svg_(self) -> str:
         """The table in a notebook."""
-        return render.svg(draw(self.games))
+        return render.svg(self.games)
 
     def close(self) -> None:
         """Closes the window, if there is one."""

@@ -1,5 +1,6 @@
 """Who plays: the protocol of agents, what they may look at, and how they are found by name."""
 
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -10,6 +11,7 @@ from montecristo_env.core import actions
 from montecristo_env.core.layout import HIDDEN_FIELDS, STATE, States
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.games import GameBatch, Rows
+from montecristo_env.ruleset import Ruleset
 
 GROUP = "montecristo_env.agents"
 """The entry-point group in which packages announce their agents: `name = "module:factory"`."""
@@ -36,6 +38,11 @@ class PublicView:
         values: NDArray[Any] = self._games.states[field]
         values.flags.writeable = False
         return values
+
+    @property
+    def ruleset(self) -> Ruleset:
+        """The settings of the games."""
+        return self._games.ruleset
 
     @property
     def num_players(self) -> NDArray[np.int8]:
@@ -70,7 +77,10 @@ class PublicView:
         return self._games.sample_actions(rows=rows)
 
     def random_keys(self, rows: Rows = None) -> NDArray[np.uint64]:
-        """Random bits for an agent's own use, from the games' own streams: same seeds, same play."""
+        """Random bits for an agent's own use, from the games' own streams: same seeds, same play.
+
+        They do not lead back to the seeds, and so to what is hidden.
+        """
         return self._games.random_keys(rows)
 
     def public_rows(self, rows: Rows = None) -> States:
@@ -152,9 +162,14 @@ def make_agent(agent: str | Agent) -> Agent:
     found = {point.name: point for point in entry_points(group=GROUP)}
     name, colon, settings = agent.partition(":") if isinstance(agent, str) else ("", "", "")
     if name not in found:
-        raise InvalidArgument(f"no agent is called {agent!r}: there are {', '.join(sorted(found)) or 'none installed'}")
+        known = ", ".join(sorted(found)) or "none installed"
+        nearest = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, found, n=1))
+        raise InvalidArgument(f"no agent is called {agent!r}: there are {known}{nearest}")
     try:
         made = found[name].load()(*([settings] if colon else []))
+    except ModuleNotFoundError as error:
+        hint = ": pip install 'montecristo-env[arena]'" if found[name].module.startswith("montecristo_agents.") else ""
+        raise ModuleNotFoundError(f"agent {name!r} needs {error.name}{hint}", name=error.name) from error
     except (TypeError, ValueError) as error:
         if isinstance(error, MonteCristoError):
             raise

@@ -1,21 +1,112 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and folders that one process at a time works in."""
 
+import errno
 import os
-import tempfile
+import re
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+from montecristo_env.errors import InvalidArgument
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+LOCK = ".montecristo-lock"
+"""The file in a folder that a process holds while it works there; it is no content of the folder."""
+STALE = 24 * 3600.0  # seconds after which nobody is still writing a file
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.montecristo-tmp", re.DOTALL)
+_EVERYBODY, _OWNER = 0o666, 0o600  # the umask takes away what the user keeps from others
+_HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Writes a file under a temporary name and moves it; if anything fails, what was there before stays."""
+def write_whole(path: str | os.PathLike[str], content: bytes, *, private: bool = False) -> None:
+    """Writes a file under a temporary name and moves it; if anything fails, what was there before stays.
+
+    Args:
+        path: where to.
+        content: all of it.
+        private: whether only the owner may read it; else whoever the umask lets.
+    """
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.montecristo-tmp"
+    handle = os.open(temporary, _NEW, _OWNER if private else _EVERYBODY)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+def sweep(folder: Path) -> None:
+    """Removes what `write_whole` left unfinished in or below a folder when it was killed, once that is a day old."""
+    oldest = time.time() - STALE
+    for path in folder.rglob(".*.montecristo-tmp"):
+        if _UNFINISHED.fullmatch(path.name):
+            with suppress(OSError):  # gone meanwhile, or not ours to remove
+                about = path.lstat()
+                if stat.S_ISREG(about.st_mode) and about.st_mtime < oldest:
+                    path.unlink()
+
+
+def is_empty(folder: Path) -> bool:
+    """Whether nothing is in a folder but, perhaps, its lock and what was left unfinished."""
+    return all(path.name == LOCK or _UNFINISHED.fullmatch(path.name) for path in folder.iterdir())
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps other processes from working in a folder; if one does, `InvalidArgument` says so at once.
+
+    The system releases the lock when a process ends, however that happens. Where files cannot be locked, as on some
+    network drives, nobody is kept away.
+    """
+    path = folder / LOCK
+    while True:
+        try:
+            file = path.open("ab")
+        except OSError as error:
+            raise InvalidArgument(f"cannot write to {folder}: {error.strerror}") from None
+        with file:
+            try:
+                _take(file)
+            except OSError as error:
+                if error.errno in _HELD_BY_ANOTHER:
+                    raise InvalidArgument(f"another process works in {folder}: wait for its end, or stop it") from None
+            if not _is_still_there(file, path):  # whoever had it has removed it meanwhile
+                continue
+            sweep(folder)
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows removes no open file; it may stay
+                    path.unlink()
+            return
+
+
+def _take(file: BinaryIO) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_still_there(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

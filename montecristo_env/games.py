@@ -3,11 +3,13 @@
 import os
 from collections.abc import Callable
 from functools import cached_property
+from html import escape
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from montecristo_env import render
 from montecristo_env.core import actions, batch, invariants, observation
 from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Decision
@@ -16,7 +18,7 @@ from montecristo_env.core.layout import STATE, States, aligned_empty, aligned_ze
 from montecristo_env.core.scoring import REWARDS
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
 from montecristo_env.public import public_state
-from montecristo_env.ruleset import Ruleset
+from montecristo_env.ruleset import Ruleset, RulesetLike
 from montecristo_env.threads import ALL_CORES, call_crew, share
 
 Rows: TypeAlias = int | ArrayLike | None
@@ -25,7 +27,10 @@ Rows: TypeAlias = int | ArrayLike | None
 ROWS_PER_HELPER = 256
 ROWS_PER_THREAD = 4096
 ROWS_PER_THREAD_LIGHT = 8192
+# Random decisions in one compiled call: so many games at most, with so many each. After that, Ctrl-C is heard.
+ROWS_PER_CALL, STEPS_PER_CALL = 2**13, 2**8
 _LIGHT = (batch.write_masks, batch.restart_games)
+ROWS_SHOWN = 8  # in a notebook
 MOST_GAMES = 2**40  # a petabyte; NumPy would not even try more
 SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps them
 
@@ -50,14 +55,15 @@ class GameBatch:
         num_players: 2, 3 or 4, or an array of N of these.
         seed: an int, from which every game gets a seed of its own; an array of N seeds, taken as they are (see
             `seeds`); None for an unpredictable one. Same seed, same game, on every machine.
-        ruleset: the settings, default `Ruleset()`.
+        ruleset: the settings, default `Ruleset()`; also as a mapping, or as a text such as "refill=short,target=30".
         reward: "win", "rank" or "margin", all paid at the end and zero-sum. "win": (n * share - 1) / (n - 1), where
             w winners have a share of 1/w each; "rank": linear from +1 for the first to -1 for the last, the mean for
             those who tie; "margin": (own score - mean of the others' scores) / target.
         threads: how many threads may share the work; default: as many as there are cores. No result depends on it.
 
     Decisions with a single legal action are made by the engine (§11.4): `current_player` always has a choice. A game
-    that is over stays as it is, whatever action it gets, until `reset`.
+    that is over stays as it is, whatever action it gets, until `reset`. One thread at a time may use a batch; several
+    batches may be used by several threads at once.
 
     ```python
     games = GameBatch(1024, num_players=3, seed=0)
@@ -73,24 +79,26 @@ class GameBatch:
         num_games: int = 1,
         num_players: int | ArrayLike = 2,
         seed: int | ArrayLike | None = None,
-        ruleset: Ruleset | None = None,
+        ruleset: RulesetLike = None,
         reward: str = "win",
         threads: int | None = None,
     ) -> None:
         if not isinstance(num_games, int | np.integer) or not 1 <= num_games <= MOST_GAMES:
             raise InvalidArgument(f"num_games must be a whole number from 1 to {MOST_GAMES}, but is {num_games!r}")
         players = _player_counts(num_players, int(num_games))
-        seeds = _seeds(seed, int(num_games))
-        if ruleset is not None and not isinstance(ruleset, Ruleset):
-            raise InvalidArgument(f"ruleset must be a Ruleset, but is {ruleset!r}")
         if reward not in REWARDS:
             raise InvalidArgument(f"reward must be one of {', '.join(REWARDS)}, but is {reward!r}")
         if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
             raise InvalidArgument(f"threads must be at least 1, a whole number, but is {threads!r}")
-        self.ruleset = ruleset or Ruleset()
+        self.ruleset = Ruleset.of(ruleset)
         self.reward = reward
         self.threads = int(threads or ALL_CORES)
-        states = aligned_zeros(int(num_games), STATE)
+        try:
+            states = aligned_zeros(int(num_games), STATE)
+        except MemoryError:
+            needed = f"{num_games * STATE.itemsize / 2**30:,.1f} GiB"
+            raise MemoryError(f"{num_games} games need {needed} of memory, which is more than there is") from None
+        seeds = _seeds(seed, int(num_games))  # after that: to draw many takes long
         states["num_players"] = players
         states["deck"] = np.ravel(self.ruleset.deck)
         states["tokens"] = np.ravel(self.ruleset.tokens)
@@ -98,6 +106,11 @@ class GameBatch:
         states["market_values"] = self.ruleset.market
         states["target"] = self.ruleset.target
         states["round_limit"] = self.ruleset.round_limit
+        states["discard_after_deal"] = self.ruleset.discard == "after_deal"
+        states["refill_when_short"] = self.ruleset.refill == "short"
+        states["reshuffle_when_empty"] = self.ruleset.reshuffle == "empty"
+        states["left_over_bags_last_a_round"] = self.ruleset.left_over_bags == "round"
+        states["chest_ends_game"] = self.ruleset.game_end == "chest"
         self._adopt(states)
         self.run(batch.start_games, self._all, seeds)
 
@@ -121,6 +134,19 @@ class GameBatch:
     def __repr__(self) -> str:
         counts = "/".join(map(str, np.unique(self.num_players)))
         return f"<GameBatch of {len(self)} games, {counts} players, {int(self.over.sum())} over>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the board of a single game, or a table of the first games."""
+        if len(self) == 1:
+            return render.html(self)
+        lines = ["<tr><th>game<th>round<th>scores<th>to decide"]
+        for game in range(min(len(self), ROWS_SHOWN)):
+            state = self.public_state(game)
+            seat = state["current_player"]
+            who = "nobody, it is over" if seat == NONE else f"player {seat}: {state['phase'].replace('_', ' ')}"
+            lines.append(f"<tr><td>{game}<td>{state['round']}<td>{', '.join(map(str, state['scores']))}<td>{who}")
+        lines += ["<tr><td colspan=4>…"] if len(self) > ROWS_SHOWN else []
+        return f"<table><caption>{escape(repr(self))}</caption>{''.join(lines)}</table>"
 
     @cached_property
     def num_players(self) -> NDArray[np.int8]:
@@ -173,16 +199,18 @@ class GameBatch:
         """What the decider of each game sees, or another seat; `montecristo_env.observation` names the fields.
 
         Args:
-            out: where to write, (N, observation.SIZE): counts if it is int8, shares in [0, 1] if it is float32, which
-                are counts * `observation.SCALE`; a new array of counts if None.
+            out: where to write, (N, observation.SIZE): counts if it is int8, scaled if it is float32, which is
+                counts * `observation.SCALE`; a new array of counts if None.
             player: a seat, or one per game; the decider if None (seat 0 where the game is over).
             rows: only these games.
             masks: where to write the action masks too, in the same pass, (N, actions.COUNT) int8.
         """
         index = self._index(rows)
         out = _out(None, (index.size, observation.SIZE), _INT8) if out is None else out
-        outputs = self._outputs(index, out, masks)
-        self.run(batch.write_observations, index, self._observers(player, index), *outputs)
+        outputs, seats = self._outputs(index, out, masks), self._observers(player, index)
+        if rows is not None or index.size > 1:
+            _check_apart((out, masks), (index, seats))
+        self.run(batch.write_observations, index, seats, *outputs)
         return out
 
     @cached_property
@@ -194,6 +222,8 @@ class GameBatch:
         """1 for every legal action of the decider, (N, actions.COUNT) int8; all 0 where the game is over."""
         index = self._index(rows)
         out = _out(out, (index.size, actions.COUNT), _INT8)
+        if rows is not None:
+            _check_apart((out,), (index,))
         self.run(batch.write_masks, index, out)
         return out
 
@@ -225,7 +255,7 @@ class GameBatch:
 
         An illegal action raises `IllegalAction` and changes nothing in any game. `rewards` and `endings` are those of
         this step. The options do in the same pass, which is faster, what `reset`, `observe` and `sample_actions` would
-        do after it.
+        do after it. What is written must not share memory with what is read, nor with each other.
 
         Args:
             acts: an action code per game.
@@ -233,12 +263,17 @@ class GameBatch:
             restart: start new games at once where one is over.
             observations: where to write what the next deciders see, as `observe` does.
             masks: where to write their action masks.
-            samples: where to write a random legal action for each of them; this may be `acts` itself.
+            samples: where to write a random legal action for each of them; this alone may be `acts` itself.
         """
         index = self._index(rows)
         codes = action_codes(acts, index.size)
         seen = self._outputs(index, observations, masks)
-        samples = _NO_CODES if samples is None else _out(samples, (index.size,), _INT64)
+        if samples is not None:
+            samples = _out(samples, (index.size,), _INT64)
+        if (rows is not None or index.size > 1) and not (observations is None and masks is None and samples is None):
+            in_place = samples is not None and (samples is codes or samples.ctypes.data == codes.ctypes.data)
+            _check_apart((observations, masks, samples), (None if in_place else codes, None if rows is None else index))
+        samples = _NO_CODES if samples is None else samples
         outputs = self.rewards, self.reward_kind, self.endings, restart, samples, *seen
         illegal: int | None
         if self._watchers:
@@ -260,6 +295,8 @@ class GameBatch:
         """A uniformly random legal action for every game, -1 where it is over; each game has its own random stream."""
         index = self._index(rows)
         out = _out(out, (index.size,), _INT64)
+        if rows is not None:
+            _check_apart((out,), (index,))
         if self._share(Task.SAMPLE, index, out) is None:
             batch.sample_actions(self.states, index, out, 0, index.size)
         return out
@@ -267,7 +304,7 @@ class GameBatch:
     def play_random(self, steps: int, rows: Rows = None, until: int | ArrayLike | None = None) -> None:
         """Up to `steps` random decisions in every game, all in compiled code; the same as sampling and stepping.
 
-        `rewards` are those of the games that ended during the call.
+        `rewards` are those of the games that ended during the call. Ctrl-C may leave some games further than others.
 
         Args:
             steps: decisions per game at most.
@@ -279,14 +316,13 @@ class GameBatch:
         index = self._index(rows)
         seats = self._observers(until, index)
         if not self._watchers:
-            if self._share(Task.PLAY_RANDOM, index, steps=steps, seats=seats) is None:
-                batch.play_random(self.states, index, steps, seats, self.rewards, self.reward_kind, 0, index.size)
+            for begin in range(0, index.size, ROWS_PER_CALL):
+                rows_of_call = slice(begin, begin + ROWS_PER_CALL)
+                self._play_random(steps, index[rows_of_call], seats if seats.size == 1 else seats[rows_of_call])
             return
         self.rewards[index] = 0
         for _ in range(steps):  # one by one, for those who watch
-            waiting = index[(self.current_player[index] != seats) & ~self.over[index]]
-            seats = seats if seats.size == 1 else seats[np.isin(index, waiting)]
-            index = waiting
+            index, seats = self._waiting(index, seats)
             if index.size == 0:
                 return
             self.step(self.sample_actions(rows=index), index)
@@ -399,6 +435,27 @@ class GameBatch:
         return share(function, self.states, index, *args, size=index.size, threads=self.threads, least=least)
 
     # --- inside
+
+    def _play_random(self, steps: int, index: NDArray[np.int64], seats: NDArray[np.int64]) -> None:
+        """Random decisions in few games, where nobody watches."""
+        while True:
+            now = min(steps, STEPS_PER_CALL)
+            if self._share(Task.PLAY_RANDOM, index, steps=now, seats=seats) is None:
+                batch.play_random(self.states, index, now, seats, self.rewards, self.reward_kind, 0, index.size)
+            steps -= now
+            if steps == 0:
+                return
+            index, seats = self._waiting(index, seats)
+            if index.size == 0:
+                return
+
+    def _waiting(
+        self, index: NDArray[np.int64], seats: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Those of these games that go on until it is the turn of a seat, and these seats."""
+        current = self.current_player[index]
+        waiting = (current != seats) & (current != NONE)
+        return index[waiting], seats if seats.size == 1 else seats[waiting]
 
     def _share(
         self,
@@ -562,3 +619,28 @@ def _out(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any])
     if not out.flags.carray:
         raise InvalidArgument("out must be contiguous and writeable")
     return out
+
+
+def _check_apart(outputs: tuple[NDArray[Any] | None, ...], inputs: tuple[NDArray[Any] | None, ...]) -> None:
+    """Refuses outputs that share memory with each other or with inputs: kernels would read what they have written.
+
+    Not asked where a batch of one is stepped whole, in which nothing is read after that: it takes a microsecond.
+    """
+    owners, size = set(), 0
+    for array in outputs + inputs:
+        if array is not None:
+            owner = array if array.base is None else array.base
+            if getattr(owner, "base", owner) is not None:  # the memory comes from elsewhere
+                break
+            owners.add(id(owner))
+            size += 1
+    else:
+        if len(owners) == size:  # the usual case: each has memory of its own
+            return
+    for place, out in enumerate(outputs):
+        for other in outputs[place + 1 :] + inputs:
+            if out is not None and other is not None and np.may_share_memory(out, other):
+                raise InvalidArgument(
+                    "an array to write to must not share memory with rows, actions or players, nor with another one; "
+                    "only samples may be the actions themselves"
+                )

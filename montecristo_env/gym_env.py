@@ -1,6 +1,7 @@
 """The Gymnasium environment: one learner at a table of agents."""
 
 import operator
+from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
 import gymnasium
@@ -8,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env import render
-from montecristo_env.learner import LearnerGames, Opponents
+from montecristo_env.learner import LearnerGames, Opponents, Seen
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View, draw
+from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
 
 
-class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsIndex]):
+class MonteCristoEnv(gymnasium.Env[Seen, SupportsIndex]):
     """`gymnasium.make("montecristo_env:MonteCristo-v0", opponents=("random", "random"), seat="random")`.
 
-    The observation is a vector (see `montecristo_env.observation`), the action one of `montecristo_env.actions`. Legal
+    The observation is a vector (see `montecristo_env.observation`), or with `mask_in_observation=True` a dict of that
+    and the `action_mask`; the action one of `montecristo_env.actions`. Legal
     actions are in `info["action_mask"]` and from `action_masks()`; an illegal one ends the game with the reward -1.
     For the arguments see `LearnerGames`. At the end of a game, `info` also has `win` (1, a share of it, or 0),
     `score_margin` (points ahead of the best other player), `decisions` (of all players) and `illegal_action`.
@@ -29,12 +31,13 @@ class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsIndex]):
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | None = None,
+        ruleset: Ruleset | Mapping[str, Any] | None = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         render_mode: str | None = None,
+        mask_in_observation: bool = False,
     ) -> None:
-        self._table = LearnerGames(1, opponents, num_players, seat, ruleset, reward, obs_dtype)
+        self._table = LearnerGames(1, opponents, num_players, seat, ruleset, reward, obs_dtype, mask_in_observation)
         self.observation_space = self._table.observation_space
         self.action_space = self._table.action_space
         self.render_mode = render_mode
@@ -50,17 +53,15 @@ class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsIndex]):
         """The learner's seat in this game."""
         return int(self._table.seats[0])
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[Any], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
         """Starts a new game: the one of the seed, or else the one that follows the last."""
         super().reset(seed=seed)
         self._table.start(_ONLY, [seed])
         if self.render_mode == "human":
             self.render()
-        return self._table.observe()[0], {"action_mask": self.action_masks()}
+        return self._table.observe_each(_ONLY)[0], {"action_mask": self.action_masks()}
 
-    def step(self, action: SupportsIndex) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: SupportsIndex) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """The learner's decision, and everybody else's until his next one."""
         table = self._table
         table.step(np.array([operator.index(action)]))
@@ -70,7 +71,7 @@ class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsIndex]):
         if self.render_mode == "human":
             self.render()
         return (
-            table.observe()[0],
+            table.observe_each(_ONLY)[0],
             float(table.rewards()[0]),
             bool(table.terminated[0]),
             bool(table.truncated[0]),
@@ -91,7 +92,7 @@ class MonteCristoEnv(gymnasium.Env[NDArray[Any], SupportsIndex]):
 
     def _repr_svg_(self) -> str:
         """The table in a notebook."""
-        return render.svg(draw(self._table.games))
+        return render.svg(self._table.games)
 
     def close(self) -> None:
         """Closes the window, if there is one."""

@@ -1,11 +1,11 @@
 """A batch of games with one learner in each, the other seats played by agents: what all single-agent shells share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from montecristo_env.agent import Agent, PublicView, make_agent
@@ -18,17 +18,25 @@ from montecristo_env.games import GameBatch, seed_of_game
 from montecristo_env.ruleset import Ruleset
 
 Opponents: TypeAlias = str | Agent | Sequence[str | Agent]
+Seen: TypeAlias = NDArray[Any] | dict[str, NDArray[Any]]
+"""Observations, or a dict of them and action masks."""
 
 OBS_DTYPES = ("float32", "int8")
 
 
 def observation_box(obs_dtype: str) -> Box:
-    """The space of observations: shares in [0, 1] as float32, or counts as int8."""
+    """The space of observations: scaled as float32, or counts as int8."""
     if obs_dtype not in OBS_DTYPES:
         raise InvalidArgument(f"obs_dtype must be one of {', '.join(OBS_DTYPES)}, but is {obs_dtype!r}")
-    if obs_dtype == "float32":
-        return Box(0.0, 1.0, (observation.SIZE,), np.float32)
-    return Box(np.zeros(observation.SIZE, np.int8), observation.HIGHEST, dtype=np.int8)
+    dtype = np.dtype(obs_dtype).type
+    highest = observation.HIGHEST * observation.SCALE if obs_dtype == "float32" else observation.HIGHEST
+    return Box(np.zeros(observation.SIZE, dtype), highest, dtype=dtype)
+
+
+def masked_space(obs_dtype: str) -> Dict:
+    """The space of observations that come with their action masks, as PettingZoo's classic games have them."""
+    mask = Box(0, 1, (actions.COUNT,), np.int8)
+    return Dict({"observation": observation_box(obs_dtype), "action_mask": mask})
 
 
 class LearnerGames:
@@ -39,9 +47,11 @@ class LearnerGames:
         opponents: names or agents for the other seats, in clockwise order from the learner; one alone plays them all.
         num_players: default: one more than there are opponents.
         seat: the learner's, or "random": a new one for every game, which follows from the game's seed.
-        ruleset: see `GameBatch`.
+        ruleset: see `GameBatch`; or a mapping with its settings, as JSON has it.
         reward: see `GameBatch`.
-        obs_dtype: "float32" for shares in [0, 1], "int8" for counts.
+        obs_dtype: "float32" for scaled observations, "int8" for counts.
+        mask_in_observation: whether an observation is a dict of `observation` and `action_mask`, as some frameworks
+            expect.
 
     An illegal action of the learner ends his game with the reward -1, as in PettingZoo.
     """
@@ -52,16 +62,22 @@ class LearnerGames:
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | None = None,
+        ruleset: Ruleset | Mapping[str, Any] | None = None,
         reward: str = "win",
         obs_dtype: str = "float32",
+        mask_in_observation: bool = False,
     ) -> None:
         self.agents = _seat_opponents(opponents, num_players)
         self.num_players = len(self.agents) + 1
         if seat != "random" and (not isinstance(seat, int | np.integer) or not 0 <= int(seat) < self.num_players):
             raise InvalidArgument(f'seat must be 0 to {self.num_players - 1} or "random", but is {seat!r}')
-        self.observation_space = observation_box(obs_dtype)
+        self._dtype = observation_box(obs_dtype).dtype
+        self.observation_space: Box | Dict = (
+            masked_space(obs_dtype) if mask_in_observation else observation_box(obs_dtype)
+        )
         self.action_space: Discrete[np.int64] = Discrete(actions.COUNT)
+        if isinstance(ruleset, Mapping):
+            ruleset = Ruleset.from_dict(dict(ruleset))
         self.games = GameBatch(num_envs, self.num_players, ruleset=ruleset, reward=reward)
         self.wanted_seats = np.full(num_envs, -1 if seat == "random" else int(seat))  # -1: a random one
         self.seats = np.zeros(num_envs, np.int64)
@@ -159,12 +175,20 @@ class LearnerGames:
         rewards: NDArray[np.float32] = self.games.rewards[self._rows, self.seats]
         return rewards
 
-    def observe(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
-        """What the learners see, (N, SIZE), a new array."""
+    def observe(self, rows: NDArray[np.int64] | None = None) -> Seen:
+        """What the learners see, (N, SIZE), a new array; or a dict of that and their legal actions."""
         seats = self.seats if rows is None else self.seats[rows]
-        return self.games.observe(
-            aligned_empty((seats.size, observation.SIZE), self.observation_space.dtype), seats, rows
-        )
+        seen = self.games.observe(aligned_empty((seats.size, observation.SIZE), self._dtype), seats, rows)
+        if isinstance(self.observation_space, Box):
+            return seen
+        return {"observation": seen, "action_mask": self.masks(rows)}
+
+    def observe_each(self, rows: NDArray[np.int64]) -> list[Seen]:
+        """The same, one by one."""
+        seen = self.observe(rows)
+        if not isinstance(seen, dict):
+            return list(seen)
+        return [{name: part[k] for name, part in seen.items()} for k in range(rows.size)]
 
     def masks(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int8]:
         """The learners' legal actions, (N, COUNT), a new array; all 0 where the game has ended."""

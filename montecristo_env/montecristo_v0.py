@@ -10,8 +10,8 @@ r"""# The Secret of Monte Cristo
 | Number of agents     | 2 to 4                                                      |
 | Action shape         | `Discrete(146)`                                             |
 | Action values        | 0 to 145                                                    |
-| Observation shape    | (723,)                                                      |
-| Observation values   | [0, 1], or counts with `obs_dtype="int8"`                   |
+| Observation shape    | (805,)                                                      |
+| Observation values   | scaled, mostly in [0, 4], or counts with `obs_dtype="int8"` |
 
 A game of majorities for two to four players. Adventurers queue for treasures in six dungeons; marbles on a slide decide
 who carries out which of four actions next, and every used marble is put where it will count again. The rules are in
@@ -20,48 +20,63 @@ who carries out which of four actions next, and every used marble is put where i
 ### Observation space
 
 A dictionary with `'observation'` and `'action_mask'`. The observation is a vector that contains everything public that
-bears on the future, from the agent's own seat: seat 0 of every field is the observer, then clockwise; absent seats are
-zero. Every entry is divided by its highest value. `montecristo_env.observation.view(observation, "hands")` picks a field.
+bears on the future, from the agent's own seat: player 0 of every field is the observer, then clockwise; absent players
+are zero. Every entry is a count, multiplied by the scale of its field. The vector consists of five groups of rows that
+are alike: `montecristo_env.observation.entities(observation)` gives them, and `view(observation, "hands")` picks a field.
 
-| Index   | Field                 | Shape     | Highest | Meaning                                                                  |
-| ------- | --------------------- | --------- | ------- | ------------------------------------------------------------------------ |
-| 0-89    | `dungeon_tokens`      | (6, 5, 3) | 4       | tokens in each dungeon by kind and value                                 |
-| 90-104  | `unseen_cards`        | (5, 3)    | 30      | cards in the pile and among the wild bags                                |
-| 105-119 | `card_discard`        | (5, 3)    | 30      | discarded cards                                                          |
-| 120-120 | `pile_size`           | (1,)      | 30      | cards in the pile                                                        |
-| 121-135 | `bag`                 | (5, 3)    | 30      | tokens in the bag                                                        |
-| 136-150 | `token_discard`       | (5, 3)    | 30      | discarded tokens                                                         |
-| 151-165 | `offer`               | (5, 3)    | 4       | Supply: cards drawn and not yet dealt                                    |
-| 166-166 | `placements_left`     | (1,)      | 3       | Adventurers: placements still open to the player placing                 |
-| 167-167 | `zone_used`           | (1,)      | 1       | Adventurers: he has used his bonus zone                                  |
-| 168-168 | `reinforcements_left` | (1,)      | 2       | Adventurers: reinforcements still open to him                            |
-| 169-174 | `chest_dungeons`      | (6,)      | 1       | Treasure chest: dungeons already used                                    |
-| 175-179 | `left_over_bags`      | (5,)      | 2       | Scoring: bags paid in this turn and not used up, by kind                 |
-| 180-183 | `supply`              | (4,)      | 9       | adventurers in the personal supply                                       |
-| 184-187 | `marseille`           | (4,)      | 9       | adventurers in the general supply                                        |
-| 188-203 | `zones`               | (4, 4)    | 1       | 1 where the player has an adventurer in the bonus zone                   |
-| 204-227 | `crew`                | (4, 6)    | 9       | adventurers in each dungeon                                              |
-| 228-443 | `places`              | (4, 6, 9) | 36      | their places in the queue, foremost first, counted from 1; 0 for none    |
-| 444-503 | `hands`               | (4, 5, 3) | 8       | face-up cards by kind and bags                                           |
-| 504-507 | `wilds`               | (4,)      | 8       | wild bags held                                                           |
-| 508-511 | `seated`              | (4,)      | 1       | 1 for every seat in the game                                             |
-| 512-515 | `scores`              | (4,)      | 127     | points, modulo 128                                                       |
-| 516-519 | `scores_laps`         | (4,)      | 127     | points divided by 128 (0 with the default target)                        |
-| 520-523 | `gathered_points`     | (4,)      | 63      | points that the tokens gathered in this round will score                 |
-| 524-527 | `deciding`            | (4,)      | 1       | who must decide; all 0 when the game is over                             |
-| 528-531 | `active`              | (4,)      | 1       | the active player, owner of the marble in use                            |
-| 532-540 | `decision`            | (9,)      | 1       | the kind of decision, in the order of the blocks of actions              |
-| 541-544 | `cylinder`            | (4,)      | 1       | the current lane                                                         |
-| 545-545 | `rounds_left`         | (1,)      | 127     | rounds after this one until the limit, modulo 128                        |
-| 546-546 | `rounds_left_laps`    | (1,)      | 127     | the same divided by 128 (0 with the default limit)                       |
-| 547-658 | `marbles`             | (4, 4, 7) | 1       | 1 where the player has a marble: lane and position, bottom first         |
-| 659-683 | `market`              | (5, 5)    | 1       | market space of each kind, best first                                    |
-| 684-688 | `market_values`       | (5,)      | 3       | what the market gives for each kind                                      |
-| 689-692 | `recipient`           | (4,)      | 1       | Supply: who gets the next card                                           |
-| 693-707 | `drawn_tokens`        | (3, 5)    | 3       | Treasure chest: tokens to place, in order: the value at the kind         |
-| 708-713 | `gather_dungeon`      | (6,)      | 1       | Scoring: the dungeon                                                     |
-| 714-717 | `gather_order`        | (4,)      | 4       | Scoring: 1 for the player whose turn it is, 2 for the next …; 0 for none |
-| 718-722 | `taking`              | (5,)      | 3       | Scoring: the token being paid for: the value at the kind                 |
+| Group      | Index   | Shape     |
+| ---------- | ------- | --------- |
+| `global`   | 0-18    | (19,)     |
+| `players`  | 19-190  | (4, 43)   |
+| `kinds`    | 191-420 | (5, 46)   |
+| `dungeons` | 421-714 | (6, 49)   |
+| `pairs`    | 715-804 | (6, 5, 3) |
+
+| Group    | Columns | Field                 | Shape     | Highest | Scale  | Meaning                                                                                         |
+| -------- | ------- | --------------------- | --------- | ------- | ------ | ----------------------------------------------------------------------------------------------- |
+| global   | 0-8     | `decision`            | (9,)      | 1       | 2      | the kind of decision, in the order of the blocks of actions                                     |
+| global   | 9-12    | `cylinder`            | (4,)      | 1       | 2      | the current lane                                                                                |
+| global   | 13-13   | `rounds_left`         | (1,)      | 127     | 0.0156 | rounds after this one until the limit, at most 127                                              |
+| global   | 14-14   | `pile_size`           | (1,)      | 30      | 0.125  | cards in the pile                                                                               |
+| global   | 15-15   | `nearly_full`         | (1,)      | 6       | 1      | dungeons that lack one token                                                                    |
+| global   | 16-16   | `placements_left`     | (1,)      | 3       | 1      | Adventurers: placements still open to the player placing                                        |
+| global   | 17-17   | `zone_used`           | (1,)      | 1       | 2      | Adventurers: they have used their bonus zone                                                    |
+| global   | 18-18   | `reinforcements_left` | (1,)      | 2       | 2      | Adventurers: reinforcements still open to them                                                  |
+| players  | 0-0     | `present`             | (4,)      | 1       | 1      | 1 for every player of the game                                                                  |
+| players  | 1-1     | `deciding`            | (4,)      | 1       | 1      | who must decide; all 0 when the game is over                                                    |
+| players  | 2-2     | `active`              | (4,)      | 1       | 2      | the active player, owner of the marble in use                                                   |
+| players  | 3-3     | `recipient`           | (4,)      | 1       | 2      | Supply: who gets the next card                                                                  |
+| players  | 4-4     | `gather_order`        | (4,)      | 4       | 1      | Scoring: 4 for the player whose turn it is, 3 for the next …; 0 for none                        |
+| players  | 5-5     | `scores`              | (4,)      | 127     | 0.0833 | points, at most 127                                                                             |
+| players  | 6-6     | `gathered_points`     | (4,)      | 63      | 0.25   | points that the tokens gathered in this round will score                                        |
+| players  | 7-7     | `supply`              | (4,)      | 9       | 0.5    | adventurers in the personal supply                                                              |
+| players  | 8-8     | `marseille`           | (4,)      | 9       | 0.5    | adventurers in the general supply                                                               |
+| players  | 9-9     | `hand_size`           | (4,)      | 8       | 0.5    | cards held, wild bags included                                                                  |
+| players  | 10-10   | `wilds`               | (4,)      | 8       | 2      | wild bags held                                                                                  |
+| players  | 11-14   | `zones`               | (4, 4)    | 1       | 2      | 1 where the player has an adventurer in the bonus zone                                          |
+| players  | 15-42   | `marbles`             | (4, 4, 7) | 1       | 3      | 1 where the player has a marble: lane and position, bottom first                                |
+| kinds    | 0-11    | `hands`               | (5, 4, 3) | 8       | 2      | face-up cards of each player by bags                                                            |
+| kinds    | 12-14   | `unseen_cards`        | (5, 3)    | 30      | 1      | cards in the pile and among the wild bags, by bags                                              |
+| kinds    | 15-17   | `card_discard`        | (5, 3)    | 30      | 1      | discarded cards, by bags                                                                        |
+| kinds    | 18-20   | `offer`               | (5, 3)    | 4       | 4      | Supply: cards drawn and not yet dealt, by bags                                                  |
+| kinds    | 21-23   | `bag`                 | (5, 3)    | 30      | 1      | tokens in the bag, by value                                                                     |
+| kinds    | 24-26   | `token_discard`       | (5, 3)    | 30      | 1      | discarded tokens, by value                                                                      |
+| kinds    | 27-30   | `bags`                | (5, 4)    | 24      | 0.5    | bags on the face-up cards of each player                                                        |
+| kinds    | 31-34   | `left_over_bags`      | (5, 4)    | 2       | 2      | Scoring: bags paid and not used up, by player                                                   |
+| kinds    | 35-37   | `drawn_tokens`        | (5, 3)    | 3       | 2      | Treasure chest: values of the tokens to place, in order                                         |
+| kinds    | 38-38   | `taking`              | (5,)      | 3       | 2      | Scoring: value of the token being paid for                                                      |
+| kinds    | 39-39   | `owed`                | (5,)      | 3       | 2      | Scoring: bags still to be paid for it                                                           |
+| kinds    | 40-40   | `market_values`       | (5,)      | 3       | 1      | what the market gives for the kind                                                              |
+| kinds    | 41-45   | `market`              | (5, 5)    | 1       | 2      | the market space of the kind, best first                                                        |
+| dungeons | 0-35    | `queue_positions`     | (6, 4, 9) | 36      | 0.5    | positions of each player's adventurers in the queue, foremost first, counted from 1; 0 for none |
+| dungeons | 36-39   | `adventurers`         | (6, 4)    | 9       | 1      | adventurers of each player                                                                      |
+| dungeons | 40-43   | `gathers_first`       | (6, 4)    | 1       | 2      | 1 for the player who gathers first                                                              |
+| dungeons | 44-44   | `within_reach`        | (6,)      | 36      | 0.25   | points for the tokens that the observer's bags and wild bags can pay, each on its own           |
+| dungeons | 45-45   | `tokens`              | (6,)      | 4       | 1      | tokens in the dungeon                                                                           |
+| dungeons | 46-46   | `chest_dungeons`      | (6,)      | 1       | 4      | Treasure chest: 1 where this chest has put a token                                              |
+| dungeons | 47-47   | `gather_dungeon`      | (6,)      | 1       | 4      | Scoring: 1 for the dungeon where tokens are gathered                                            |
+| dungeons | 48-48   | `to_gather`           | (6,)      | 1       | 2      | Scoring: 1 for this dungeon and those after it                                                  |
+| pairs    | 0-2     | `dungeon_tokens`      | (6, 5, 3) | 4       | 3      | tokens of the kind in the dungeon, by value                                                     |
 
 All players know the same (§10.2); `state()` is the game as seat 0 sees it.
 

@@ -12,10 +12,10 @@ def public_state(game: np.void) -> dict[str, Any]:
     """What all players know of a game (a row of `GameBatch.states`).
 
     Seats and kinds are ints, cards and tokens are (kind, bags) and (kind, value); lists of them are sorted. Lanes are
-    given bottom first, the market best first, queues front first. `left_over_bags` are the bags paid in this turn and
-    not used up: while a token is being paid for, what is still owed is its value less the left-over bags of its kind.
-    `recipient` gets the next card of the offer, -1 outside the deal. `gather_order` are the players whose turn in the
-    dungeon is not over, the one whose turn it is first.
+    given bottom first, the market best first, queues front first. `left_over_bags` are, by player and kind, the bags
+    paid and not used up: while a token is being paid for, what is still owed is its value less the payer's left-over
+    bags of its kind. `recipient` gets the next card of the offer, -1 when no card is left to deal. `gather_order` are
+    the players whose turn in the dungeon is not over, the one whose turn it is first.
     """
     n = int(game["num_players"])
     decision = Decision(int(game["decision"]))
@@ -41,7 +41,7 @@ def public_state(game: np.void) -> dict[str, Any]:
         "recipient": int(game["recipient"]),
         "drawn_tokens": [token(t) for t in game["drawn_tokens"].tolist() if t != NONE],
         "taking": None if game["taking"] == NONE else token(int(game["taking"])),
-        "left_over_bags": game["left_over_bags"].tolist(),
+        "left_over_bags": game["left_over_bags"][:n].tolist(),
         "placements_left": int(game["placements_left"]),
         "zone_used": bool(game["zone_used"]),
         "reinforcements_left": int(game["reinforcements_left"]),

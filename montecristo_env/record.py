@@ -7,10 +7,11 @@ those.)
 """
 
 import json
-import math
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_env import render
 from montecristo_env.agent import Agent, make_agent, opinion
 from montecristo_env.core import actions, batch
 from montecristo_env.core.constants import (
@@ -41,7 +43,7 @@ from montecristo_env.ruleset import Ruleset
 from montecristo_env.web.film import film, page
 
 FORMAT = "montecristo-record"
-VERSION = 1
+VERSION = 2
 DIGITS = 4  # of probabilities and values
 ROUNDING = 0.01  # what probabilities may be above 1 in all, being rounded
 
@@ -60,7 +62,7 @@ class Position(NamedTuple):
     games: GameBatch
 
 
-@dataclass
+@dataclass(repr=False)
 class GameRecord:
     """A game as it was played: `GameRecord.follow(games, row)` writes one, `replay()` plays it again."""
 
@@ -123,8 +125,15 @@ class GameRecord:
     def from_json(cls, text: str) -> Self:
         """Reads a record and replays it once: what comes back is sound."""
         try:
+            return cls._from_json(text)
+        except RecursionError:
+            raise DamagedRecord("nested too deeply for a game record") from None
+
+    @classmethod
+    def _from_json(cls, text: str) -> Self:
+        try:
             document = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DamagedRecord(f"not a JSON document: {error}") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise DamagedRecord(f'not a game record: "format" must be "{FORMAT}"')
@@ -166,6 +175,21 @@ class GameRecord:
             raise DamagedRecord(f"{path}: {error}") from None
 
     # --- showing
+
+    def __repr__(self) -> str:
+        moves = sum("move" in event for event in self.events)
+        if self.result is None:
+            end = "not over"
+        else:
+            winners = " and ".join(self.players[seat] for seat in self.result["winners"])
+            scores = ", ".join(map(str, self.result["scores"]))
+            end = f"{'cut off' if self.result['truncated'] else 'over'}, {winners or 'nobody'} won, scores {scores}"
+        return f"<GameRecord of {', '.join(self.players)}: {moves} moves, {end}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what the record is, and its last board."""
+        *_, last = self.replay()
+        return f"<p>{escape(repr(self))}</p>{render.html(last.games, names=self.players)}"
 
     def annotate(self, agent: str | Agent) -> None:
         """Notes at every decision what an agent thinks of it, in place of what was noted before.
@@ -314,7 +338,7 @@ def _wrong_annotation(event: Event, decision: int, legal: int) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _chance_events(before: np.void, ready: np.void, after: np.void) -> list[Event]:
@@ -324,17 +348,18 @@ def _chance_events(before: np.void, ready: np.void, after: np.void) -> list[Even
     if after["offer_size"] > before["offer_size"]:
         old = _pile(ready)[: min(before["pile_size"], after["offer_size"])]
         drawn = [str(card(int(number))) for number in ready["slot_card"][old]]
-        events += [{"draw": drawn}] if drawn else []
-        if shuffle:  # the rest comes from the new pile, in no particular order
-            rest = [str(c) for c in cards(after["offer"])]
-            for known in drawn:
-                rest.remove(known)
-            events += [*shuffle, {"draw": rest}]
+        rest = [str(c) for c in cards(after["offer"])]
+        for known in drawn:
+            rest.remove(known)
+        # what the old pile did not have comes from the new one, in no particular order
+        events += [*([{"draw": drawn}] if drawn else []), *shuffle, *([{"draw": rest}] if rest else [])]
     for player in np.flatnonzero(after["wilds"] > before["wilds"]):
-        events += [*shuffle, {"wild": int(player)}]
+        wild: list[Event] = [{"wild": int(player)}]
+        events += shuffle + wild if before["pile_size"] == 0 else wild + shuffle
     if before["drawn_tokens"][0] == NONE and after["drawn_tokens"][0] != NONE:
-        events += [{"refill": True}] if after["refills"] > before["refills"] else []
-        events.append({"tokens": [str(token(int(number))) for number in after["drawn_tokens"]]})
+        refill: list[Event] = [{"refill": True}] if after["refills"] > before["refills"] else []
+        drawn_tokens: list[Event] = [{"tokens": [str(token(int(number))) for number in after["drawn_tokens"]]}]
+        events += refill + drawn_tokens if before["bag_size"] < TOKENS_DRAWN else drawn_tokens + refill
     return events
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from montecristo_env.commands import quiet_pipe
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
 from montecristo_env.record import GameRecord
@@ -44,18 +45,20 @@ def main() -> None:
         annotate: str | None = None
         """An agent that says at every decision what it thinks, in place of what the record tells."""
 
-    options = tyro.cli(Options, prog="python -m montecristo_env.replay")
-    try:
-        records = [GameRecord.load(path) for path in options.records]
-        if options.annotate is not None:
-            for record in records:
-                record.annotate(options.annotate)
-        output = options.output or next((path.with_suffix(".html") for path in options.records), Path("replay.html"))
-        write_replay(records, output)
-    except (MonteCristoError, OSError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(BAD_INPUT)
-    print(output)
+    with quiet_pipe():
+        options = tyro.cli(Options, prog="python -m montecristo_env.replay")
+        try:
+            records = [GameRecord.load(path) for path in options.records]
+            if options.annotate is not None:
+                for record in records:
+                    record.annotate(options.annotate)
+            first = next((path.with_suffix(".html") for path in options.records), Path("replay.html"))
+            output = options.output or first
+            write_replay(records, output)
+        except (MonteCristoError, ImportError, OSError) as error:
+            print(error, file=sys.stderr)
+            sys.exit(BAD_INPUT)
+        print(output)
 
 
 if __name__ == "__main__":

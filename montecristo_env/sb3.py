@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import action_codes
-from montecristo_env.learner import LearnerGames, Opponents
+from montecristo_env.learner import LearnerGames, Opponents, Seen
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.view import View
 
@@ -37,8 +37,11 @@ class MonteCristoVecEnv(VecEnv):
         reward: str = "win",
         obs_dtype: str = "float32",
         render_mode: str | None = None,
+        mask_in_observation: bool = False,
     ) -> None:
-        self._table = LearnerGames(num_envs, opponents, num_players, seat, ruleset, reward, obs_dtype)
+        self._table = LearnerGames(
+            num_envs, opponents, num_players, seat, ruleset, reward, obs_dtype, mask_in_observation
+        )
         self._view = View(render_mode)
         self._tables = [_OneTable(self._table, self._view, game) for game in range(num_envs)]
         self._begun = time.time()
@@ -49,7 +52,7 @@ class MonteCristoVecEnv(VecEnv):
         """The batch that is played."""
         return self._table.games
 
-    def reset(self) -> NDArray[Any]:
+    def reset(self) -> Seen:
         """Starts new games, from the seeds of `seed()` if it was called."""
         self._table.start(np.arange(self.num_envs), self._seeds)
         self._reset_seeds()
@@ -62,7 +65,7 @@ class MonteCristoVecEnv(VecEnv):
         """Takes the learners' decisions."""
         self._actions = action_codes(actions, self.num_envs)
 
-    def step_wait(self) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Seen, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Plays them, and everybody else's until the learners' next ones."""
         self._table.step(self._actions)
         rewards, dones = self._table.rewards(), self._table.over
@@ -75,7 +78,7 @@ class MonteCristoVecEnv(VecEnv):
     def _finish(self, ended: NDArray[np.int64], rewards: NDArray[np.float32], infos: list[dict[str, Any]]) -> None:
         """Fills the infos of games that have ended, and starts new ones."""
         outcome = self._table.outcome(ended)
-        observations, truncated = self._table.observe(ended), self._table.truncated[ended]
+        observations, truncated = self._table.observe_each(ended), self._table.truncated[ended]
         seconds = round(time.time() - self._begun, 6)
         for k, game in enumerate(ended.tolist()):  # SB3 wants a dict for each
             facts = {name: values[k].item() for name, values in outcome.items()}

@@ -7,7 +7,9 @@ python -m montecristo_env.table --players human greedy ppo
 opens a table and its page. Games are kept in a folder and go on when the server is started again.
 """
 
+import asyncio
 import contextlib
+import socket
 import sys
 import threading
 import webbrowser
@@ -15,15 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from montecristo_env.commands import quiet_pipe
 from montecristo_env.errors import InvalidArgument, MonteCristoError
-from montecristo_env.web.extras import tyro, uvicorn
-from montecristo_env.web.room import HUMAN, Room
+from montecristo_env.ruleset import Ruleset
+from montecristo_env.web.extras import H11Protocol, h11, tyro, uvicorn
+from montecristo_env.web.room import HUMAN, Room, new_identity
 from montecristo_env.web.server import make_app
 
 BAD_INPUT = 2  # the exit code
 HIGHEST_PORT = 65535
 LONGEST_FRAME = 65536  # bytes that a browser may send at once; longer ones end its connection
 SECONDS_TO_SAY_GOODBYE = 1
+SECONDS_FOR_A_REQUEST = 20  # in which all of it must have come
 
 
 @dataclass
@@ -44,16 +49,55 @@ class Options:
     """Where games are kept."""
     seed: int | None = None
     """Same seed, same deal; by default it is unpredictable."""
+    ruleset: str = ""
+    """Settings of new games that differ from the default, such as refill=short,target=30, or a JSON file of them."""
     browser: bool = True
     """Open the page."""
 
 
-def configure(room: Room, host: str, port: int, allow: Sequence[str] = ()) -> uvicorn.Config:
-    """How the server runs; `uvicorn.Server` starts it."""
+class Protocol(H11Protocol):
+    """HTTP for those who say in time what they want: whoever sends a request slowly, or none at all, is cut off."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Waits for the first request."""
+        super().connection_made(transport)
+        self._wait_for_a_request()
+
+    def on_response_complete(self) -> None:
+        """Waits for the next request."""
+        self._wait_for_a_request()
+        super().on_response_complete()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Waits no longer: the connection is a WebSocket from now on."""
+        self._stop_waiting()
+        super().handle_websocket_upgrade(event)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Waits no longer: nobody is there."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_a_request(self) -> None:
+        self._stop_waiting()
+        self._deadline = self.loop.call_later(SECONDS_FOR_A_REQUEST, self._cut_off)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _cut_off(self) -> None:
+        if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+            self.transport.close()
+
+
+def configure(room: Room, allow: Sequence[str] = ()) -> uvicorn.Config:
+    """How the server runs; `uvicorn.Server` starts it on a socket."""
     return uvicorn.Config(
         make_app(room, allow),
-        host,
-        port,
+        http=Protocol,
         log_level="warning",
         ws_max_size=LONGEST_FRAME,
         timeout_graceful_shutdown=SECONDS_TO_SAY_GOODBYE,
@@ -61,38 +105,52 @@ def configure(room: Room, host: str, port: int, allow: Sequence[str] = ()) -> uv
     )
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """A socket for the server; from now on nobody is turned away, even if the server needs a moment to start."""
+    if not 0 <= port <= HIGHEST_PORT:
+        raise InvalidArgument(f"port must be from 0 to {HIGHEST_PORT}, but is {port}")
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise InvalidArgument(f"cannot listen on port {port} of {host}: {error.strerror}") from None
+
+
 def main() -> None:
     """Reads the command line and serves until Ctrl-C."""
-    options = tyro.cli(Options, prog="python -m montecristo_env.table")
-    try:
-        if not 0 <= options.port <= HIGHEST_PORT:
-            raise InvalidArgument(f"port must be from 0 to {HIGHEST_PORT}, but is {options.port}")
-        room = Room(options.folder)
-        for name in (*options.agents, *options.players):
-            room.admit(name)
-        path = _open_table(room, options)
-    except (MonteCristoError, ImportError, OSError) as error:
-        print(f"table: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
-    for problem in room.problems:
-        print(f"table: left alone: {problem}", file=sys.stderr)
-    config = configure(room, options.host, options.port, options.allow)
-    listening = config.bind_socket()
-    listening.listen()  # from here on nobody is turned away, even if the server needs a moment to start
-    address = f"http://{_reachable(options.host)}:{listening.getsockname()[1]}"
-    print(f"Open {address}{path}\nAll tables: {address}/ (Ctrl-C ends the server; games are kept)", flush=True)
-    if options.browser:
-        threading.Timer(1, webbrowser.open, [address + path]).start()
-    with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run([listening])
+    with quiet_pipe():
+        options = tyro.cli(Options, prog="python -m montecristo_env.table")
+        try:
+            _serve(options)
+        except (MonteCristoError, ImportError, OSError) as error:
+            print(f"table: {error}", file=sys.stderr)
+            sys.exit(BAD_INPUT)
 
 
-def _open_table(room: Room, options: Options) -> str:
-    """Opens the table that is asked for; returns the path of the page to look at."""
-    if not options.players:
-        return "/"
-    identity = room.open_table(options.players, options.seed)
-    return f"/tables/{identity}#sit" if HUMAN in options.players else f"/tables/{identity}"
+def _serve(options: Options) -> None:
+    room = Room(options.folder, ruleset=Ruleset.parse(options.ruleset))
+    named = [name for name in (*options.agents, *options.players) if name != HUMAN]
+    for name in named:
+        room.admit(name)
+    if options.players:
+        room.check(options.players, options.seed)
+    with listen(options.host, options.port) as listening:
+        address = f"http://{_reachable(options.host)}:{listening.getsockname()[1]}"
+        identity = new_identity()
+        sit = "#sit" if HUMAN in options.players else ""
+        page = f"{address}/tables/{identity}{sit}" if options.players else f"{address}/"
+        # Said first: what follows may have to be compiled.
+        print(f"Open {page}\nAll tables: {address}/ (Ctrl-C ends the server; games are kept)", flush=True)
+        for name in named:
+            room.agent(name)()
+        room.load()
+        for problem in room.problems:
+            print(f"table: left alone: {problem}", file=sys.stderr)
+        if options.players:
+            room.open_table(options.players, options.seed, identity)
+        if options.browser:
+            threading.Timer(1, webbrowser.open, [page]).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            uvicorn.Server(configure(room, options.allow)).run([listening])
 
 
 def _reachable(host: str) -> str:

@@ -22,15 +22,26 @@ def observation_table() -> str:
     """The fields of an observation, in Markdown."""
     rows = [
         (
-            f"{field.slice.start}-{field.slice.stop - 1}",
+            field.group,
+            f"{field.columns.start}-{field.columns.stop - 1}",
             f"`{name}`",
             str(field.shape),
             str(field.highest),
+            f"{field.scale:.3g}",
             field.meaning,
         )
         for name, field in observation.FIELDS.items()
     ]
-    return _table(("Index", "Field", "Shape", "Highest", "Meaning"), rows)
+    return _table(("Group", "Columns", "Field", "Shape", "Highest", "Scale", "Meaning"), rows)
+
+
+def group_table() -> str:
+    """The groups of an observation, in Markdown."""
+    rows = [
+        (f"`{name}`", f"{group.slice.start}-{group.slice.stop - 1}", str((*group.axes, group.width)))
+        for name, group in observation.GROUPS.items()
+    ]
+    return _table(("Group", "Index", "Shape"), rows)
 
 
 def action_table() -> str:

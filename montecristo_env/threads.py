@@ -1,26 +1,33 @@
 """Sharing the rows of a batch among threads; compiled code runs without Python's global lock."""
 
 import os
+import signal
 import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import pairwise
+from types import FrameType
 from typing import Any
+
+import numpy as np
 
 from montecristo_env.core import crew
 from montecristo_env.core._jit import INTERPRETED
-from montecristo_env.core.constants import NONE
 
 ALL_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 """The cores that this process may use."""
 PARTS_PER_THREAD = 4  # so that a thread that wakes late, or has a slow core, leaves more to the others
+MOST_ROWS = 2**16  # in a part: Ctrl-C waits until the parts that have begun are done
 PATIENCE = 4000  # looks for more work, which take about 0.1 ms
 
 
 def share(function: Callable[..., Any], *args: Any, size: int, threads: int, least: int = 1) -> list[Any]:
     """Calls `function(*args, begin, end)` for parts of range(size); returns what each call returned, in order.
+
+    When it returns or raises, nobody works on the rows any more. Ctrl-C lets no new part begin.
 
     Args:
         function: an entry point, which works on its part alone.
@@ -32,22 +39,50 @@ def share(function: Callable[..., Any], *args: Any, size: int, threads: int, lea
     threads = 1 if INTERPRETED else min(threads, size // least)
     if threads < 2:
         return [function(*args, 0, size)]
-    parts = min(threads * PARTS_PER_THREAD, size)
+    parts = min(max(threads * PARTS_PER_THREAD, size // MOST_ROWS), size)
     bounds = [size * part // parts for part in range(parts + 1)]
     results: list[Any] = [None] * parts
     left = iter(range(parts))
+    others: list[Future[None]] = []
+    with _interrupts_put_off() as interrupts:
 
-    def work() -> None:
-        for part in left:  # whoever is free takes the next one
-            results[part] = function(*args, bounds[part], bounds[part + 1])
+        def work() -> None:
+            for part in left:  # whoever is free takes the next one
+                if interrupts:
+                    return
+                results[part] = function(*args, bounds[part], bounds[part + 1])
 
-    pool = _pool(os.getpid(), threads)
-    others = [pool.submit(work) for _ in range(threads - 1)]
-    work()
-    for other in others:
-        if not other.cancel():  # it has begun
-            other.result()
+        try:
+            pool = _pool(os.getpid(), threads)
+            for _ in range(threads - 1):
+                others.append(pool.submit(work))
+            work()
+        finally:
+            begun = [other for other in others if not other.cancel()]
+            wait(begun)
+    for other in begun:
+        other.result()
     return results
+
+
+@contextmanager
+def _interrupts_put_off() -> Iterator[list[FrameType | None]]:
+    """Ctrl-C interrupts at the end of the block, not in it; the list is not empty if one waits for that.
+
+    Otherwise it could come at any place, and again where the first is seen to.
+    """
+    waiting: list[FrameType | None] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield waiting  # only the main thread is ever interrupted
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append(frame))
+    try:
+        yield waiting
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            handler(signal.SIGINT, waiting[0])
 
 
 @cache
@@ -64,56 +99,51 @@ class Crew:
         threads = min(threads, crew.MOST_THREADS)
         parts = min(threads * PARTS_PER_THREAD, crew.MOST_PARTS)
         bounds = [1 << parts * thread // threads for thread in range(threads + 1)]
-        self._own = [after - before for before, after in pairwise(bounds)]  # a bit for each part
-        self._job = crew.new_job(parts, threads)
-        self._awake = self._job[crew.Word.AWAKE :]
-        self._busy = threading.Lock()
-        self._failures: list[BaseException] = []
-        self._bells = {thread: threading.Lock() for thread in range(threads) if thread != crew.LEADER}
-        for thread, bell in self._bells.items():
+        self._own, *others = [after - before for before, after in pairwise(bounds)]  # a bit for each part
+        self._job = crew.new_job(parts)
+        self._bells = {thread: threading.Lock() for thread in range(crew.LEADER + 1, threads)}
+        weakref.finalize(self, _dismiss, self._job, self._bells).atexit = False
+        for (thread, bell), own in zip(self._bells.items(), others, strict=True):
             bell.acquire()
-            threading.Thread(target=self._help, args=(thread,), name="montecristo", daemon=True).start()
+            helper = threading.Thread(
+                target=_help, args=(self._job, thread, own, bell), name="montecristo", daemon=True
+            )
+            helper.start()
 
     def run(self, task: crew.Task, *args: Any) -> int | None:
-        """Does a job (see `core.crew.work`) with the helpers.
+        """Does a job (see `core.crew.work`) with the helpers; nobody works on its arrays when it returns or raises.
 
         Returns: what the first part that has found something has found, or NONE; or None, with nothing done, if the
         crew is busy with the job of another thread.
         """
-        if not self._busy.acquire(blocking=False):
-            return None
-        try:
-            found = crew.work(self._job, crew.LEADER, self._own[crew.LEADER], PATIENCE, int(task), *args)
-            return found if found >= NONE else self._finish(found)
-        except BaseException:
-            if not self._failures:  # Ctrl-C: the helpers must be through with the arrays
-                self._finish(crew.ASLEEP)
-            call_crew.cache_clear()  # the job of a helper who has failed is never over
-            raise
-        finally:
-            self._busy.release()
+        for thread, bell in self._bells.items():
+            if not self._job[crew.Word.AWAKE + thread]:
+                _ring(bell)
+        found = crew.work(self._job, crew.LEADER, self._own, PATIENCE, int(task), *args)
+        if found == crew.BROKEN:  # only where every array index is checked can a helper fail in the middle of a part
+            call_crew.cache_clear()
+            raise RuntimeError("a helper thread has failed; its own error says why")
+        return None if found == crew.BUSY else found
 
-    def _finish(self, found: int) -> int:
-        """Wakes who sleeps, and goes on until the job is done."""
-        while found < NONE:
-            if found == crew.ASLEEP:
-                for thread, bell in self._bells.items():
-                    if not self._awake[thread]:
-                        self._awake[thread] = 1
-                        bell.release()
-            elif self._failures:
-                raise self._failures[0]
-            else:
-                time.sleep(0)
-            found = crew.work(self._job, crew.LEADER, self._own[crew.LEADER], PATIENCE, *crew.NOTHING_NEW)
-        return found
 
-    def _help(self, thread: int) -> None:
-        try:
-            while self._bells[thread].acquire():
-                crew.work(self._job, thread, self._own[thread], PATIENCE, *crew.NOTHING_NEW)
-        except BaseException as failure:
-            self._failures.append(failure)
+def _help(job: np.ndarray, thread: int, own: int, bell: threading.Lock) -> None:
+    """The life of a helper, who does not keep his crew alive."""
+    try:
+        while bell.acquire() and not job[crew.Word.DISMISSED]:
+            crew.work(job, thread, own, PATIENCE, *crew.NOTHING_NEW)
+    finally:
+        job[crew.Word.DISMISSED] = 1
+
+
+def _dismiss(job: np.ndarray, bells: dict[int, threading.Lock]) -> None:
+    job[crew.Word.DISMISSED] = 1
+    for bell in bells.values():
+        _ring(bell)
+
+
+def _ring(bell: threading.Lock) -> None:
+    with suppress(RuntimeError):  # it has been rung, but the helper has not come yet
+        bell.release()
 
 
 @cache

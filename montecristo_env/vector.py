@@ -1,6 +1,6 @@
 """The Gymnasium vector environment: N learners at N tables, stepped in one compiled batch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from montecristo_env.core.actions import COUNT
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import action_codes
-from montecristo_env.learner import LearnerGames, Opponents
+from montecristo_env.learner import LearnerGames, Opponents, Seen
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
 
 _MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
 
 
-class MonteCristoVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
+class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
     """`gymnasium.make_vec("montecristo_env:MonteCristo-v0", num_envs=256, opponents="random")`.
 
     As `MonteCristoEnv`, N times: the same seeds give the same games. `autoreset_mode` is "NextStep" (an ended game is
@@ -32,11 +32,12 @@ class MonteCristoVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[An
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | None = None,
+        ruleset: Ruleset | Mapping[str, Any] | None = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        mask_in_observation: bool = False,
     ) -> None:
         allowed = {mode.value: mode for mode in _MODES} | {mode: mode for mode in _MODES}
         if autoreset_mode not in allowed:
@@ -48,7 +49,9 @@ class MonteCristoVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[An
             "render_fps": RENDER_FPS,
             "autoreset_mode": self.autoreset_mode,
         }
-        self._table = LearnerGames(num_envs, opponents, num_players, seat, ruleset, reward, obs_dtype)
+        self._table = LearnerGames(
+            num_envs, opponents, num_players, seat, ruleset, reward, obs_dtype, mask_in_observation
+        )
         self.num_envs = num_envs
         self.single_observation_space = self._table.observation_space
         self.single_action_space = self._table.action_space
@@ -71,7 +74,7 @@ class MonteCristoVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[An
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[Any], dict[str, Any]]:
+    ) -> tuple[Seen, dict[str, Any]]:
         """Starts new games; one seed is counted up, game by game. `options["reset_mask"]` restarts only some games."""
         super().reset(seed=seed if isinstance(seed, int) else None)
         rows = np.arange(self.num_envs)
@@ -90,7 +93,7 @@ class MonteCristoVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[An
 
     def step(
         self, actions: ArrayLike
-    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    ) -> tuple[Seen, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """The learners' decisions, and everybody else's until their next ones."""
         table = self._table
         acts = action_codes(actions, self.num_envs)
@@ -119,7 +122,7 @@ class MonteCristoVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[An
         if self.autoreset_mode == AutoresetMode.NEXT_STEP:
             return outcome
         final_obs = np.full(self.num_envs, None, object)
-        final_obs[rows] = list(self._table.observe(rows))
+        final_obs[rows] = self._table.observe_each(rows)
         mask = np.zeros((self.num_envs, COUNT), np.int8)
         self._table.start(rows)
         return {

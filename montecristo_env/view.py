@@ -13,17 +13,6 @@ RENDER_MODES = ("human", "rgb_array", "ansi")
 RENDER_FPS = 2.0
 
 
-def draw(games: GameBatch, game: int = 0) -> render.Drawing:
-    """The board of one game."""
-    rules = games.ruleset
-    return render.draw(
-        games.public_state(game),
-        market_values=rules.market,
-        card_adventurers=rules.card_adventurers,
-        target=rules.target,
-    )
-
-
 class View:
     """Shows games in one render mode; a window stays open until `close`. Copies have no window."""
 
@@ -37,15 +26,12 @@ class View:
     def show(self, games: GameBatch, game: int = 0) -> NDArray[np.uint8] | str | None:
         """A string for "ansi", an (H, W, 3) picture for "rgb_array", None for "human"."""
         if self.render_mode == "ansi":
-            rules = games.ruleset
-            state = games.public_state(game)
-            return render.ansi(state, market_values=rules.market, card_adventurers=rules.card_adventurers)
-        drawing = draw(games, game)
+            return render.ansi(games, game)
         if self.render_mode == "rgb_array":
-            return render.rgb_array(drawing)
+            return render.rgb_array(games, game)
         if self._window is None:
             self._window = render.Window(fps=RENDER_FPS)
-        self._window.show(drawing)
+        self._window.show(render.draw(games, game))
         return None
 
     def close(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,7 @@ def rules_of(ruleset: Ruleset) -> reference.Rules:
         market=ruleset.market,  # type: ignore[arg-type]
         target=ruleset.target,
         round_limit=ruleset.round_limit,
+        **{name: getattr(ruleset, name) for name in reference.VARIANTS},
     )
 
 
@@ -92,6 +95,7 @@ PER_SEAT = {
     "supply",
     "marseille",
     "hands",
+    "left_over_bags",
     "hand_size",
     "wilds",
     "wild_slots",
@@ -381,7 +385,9 @@ def share_small_batches(monkeypatch: pytest.MonkeyPatch, rows_per_thread: int) -
 
         return call
 
-    for name in [name for name in vars(montecristo_env.games) if name.startswith("ROWS_PER_")]:
+    for name in [
+        name for name in vars(montecristo_env.games) if name.startswith(("ROWS_PER_HELPER", "ROWS_PER_THREAD"))
+    ]:
         monkeypatch.setattr(montecristo_env.games, name, rows_per_thread)
     monkeypatch.setattr(montecristo_env.threads, "_pool", counted(montecristo_env.threads._pool))
     monkeypatch.setattr(montecristo_env.games, "call_crew", counted(montecristo_env.games.call_crew))
@@ -400,3 +406,19 @@ def random_games(
 def all_pieces(counts: Iterable[Iterable[int]]) -> list[tuple[int, int]]:
     """The pieces of a table of a rule set, sorted."""
     return sorted(reference.pieces([list(row) for row in counts]).elements())
+
+
+NOBODY = 65534  # the user who owns nothing
+
+
+@contextmanager
+def without_the_rights_of_root() -> Iterator[None]:
+    """Root may write everywhere: for a moment this process is nobody's."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

@@ -38,10 +38,18 @@ CHEST_TOKENS = 3  # §6.1
 FULL_DUNGEON = 4  # §6.3
 LONGEST_MOVE = 2  # §7.1
 
+VARIANTS = {  # §1.10: default first
+    "discard": ("at_once", "after_deal"),
+    "refill": ("empty", "short"),
+    "reshuffle": ("needed", "empty"),
+    "left_over_bags": ("dungeon", "round"),
+    "game_end": ("scoring", "chest"),
+}
+
 
 @dataclass(frozen=True)
 class Rules:
-    """The settings of §1.9."""
+    """The settings of §1.9 and §1.10."""
 
     deck: tuple[tuple[int, int, int], ...] = ((2, 2, 2),) * 5  # §1.6: per kind, copies of cards with 1, 2, 3 bags
     adventurers: tuple[int, int, int] = (3, 2, 1)  # on a card with 1, 2, 3 bags
@@ -49,6 +57,11 @@ class Rules:
     market: tuple[int, int, int, int, int] = (3, 2, 2, 1, 1)  # §1.8: best first
     target: int = 40  # §9.1
     round_limit: int = 100  # §9.4
+    discard: str = "at_once"  # §4.5
+    refill: str = "empty"  # §6.2
+    reshuffle: str = "needed"  # §4.3
+    left_over_bags: str = "dungeon"  # §8.4
+    game_end: str = "scoring"  # §9.1
 
     def __post_init__(self) -> None:
         for name, copies in (("deck", self.deck), ("tokens", self.tokens)):
@@ -60,6 +73,9 @@ class Rules:
             raise ValueError(f"market must be five values, best first: {self.market}")
         if self.target < 1 or self.round_limit < 1:
             raise ValueError(f"target and round limit must be at least 1: {self.target}, {self.round_limit}")
+        for name, choices in VARIANTS.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}: {getattr(self, name)!r}")
 
 
 class Setup(TypedDict):
@@ -132,7 +148,7 @@ class Game:
         self.phase = "deal"
         self.current_player = -1
         self.offer: list[Card] = []
-        self.recipient = -1
+        self.recipients: list[int] = []  # who still gets a card, in the order of service
         self.placements_left = 0
         self.zone_used = False
         self.reinforcements_left = 0
@@ -141,7 +157,7 @@ class Game:
         self.gather_dungeon = -1
         self.gather_order: list[int] = []
         self.taking: Token | None = None
-        self.left_over_bags = [0] * len(KINDS)
+        self.left_over_bags = [[0] * len(KINDS) for _ in range(self.n)]
 
         self.terminated = False
         self.truncated = False
@@ -263,25 +279,27 @@ class Game:
     def supply_action(self) -> Script[None]:
         for _ in range(self.n):  # §4.1
             if self.a_card_is_left():
-                self.offer.append(self.draw_face_up())
+                self.draw_face_up()
         if len(self.offer) < self.n:
-            self.corners["cards exhausted"] += 1  # §4.4
-        for player in self.clockwise(self.active_player):
-            if self.offer:  # §4.4: who comes last goes without
-                yield from self.deal_card(player)
-        for player in self.clockwise(self.active_player):
-            yield from self.keep_hand_limit(player)
+            self.corners["cards exhausted"] += 1
+        self.recipients = self.clockwise(self.active_player)[: len(self.offer)]  # §4.4: who comes last goes without
+        while self.recipients:
+            yield from self.deal_card(self.recipients[0])
+        if self.rules.discard == "after_deal":
+            for player in self.clockwise(self.active_player):
+                yield from self.keep_hand_limit(player)  # §4.5
 
     def deal_card(self, player: int) -> Script[None]:
-        """The active player chooses the card that a player gets."""
+        """The active player chooses the card that a player gets; with it that player may have one too many."""
         options = {f"deal {notation(card)}": card for card in self.offer}
-        self.recipient = player
         card = yield from self.decide(self.active_player, "deal", options)
-        self.recipient = -1
+        self.recipients.remove(player)
         self.offer.remove(card)
         self.hands[player].append(card)
         _, bags = card
         self.bring_from_marseille(player, self.rules.adventurers[bags - 1])  # §4.2
+        if self.rules.discard == "at_once":
+            yield from self.keep_hand_limit(player)  # §4.5: before the next card is chosen
 
     def bring_from_marseille(self, player: int, wanted: int) -> None:
         """Adventurers come into the personal supply, as far as Marseille has them (§4.2, §5.4)."""
@@ -292,18 +310,30 @@ class Game:
         self.supply[player] += coming
 
     def a_card_is_left(self) -> bool:
-        """Whether a card can be drawn; only now are the discards shuffled to a new pile (§4.3)."""
-        if not self.pile and self.card_discard:
-            self.pile = [len(self.unseen)] * len(self.card_discard)
-            self.unseen.append(Counter(self.card_discard))
-            self.card_discard = []
-            self.log.append(("shuffle",))
-            self.corners["reshuffle"] += 1
-            if self.offer:
-                self.corners["reshuffle within a deal"] += 1
+        """Whether a card can be drawn; the discards are shuffled to a new pile if it takes that (§4.3)."""
+        if not self.pile:
+            self.reshuffle()
         return bool(self.pile)
 
-    def draw_face_up(self) -> Card:
+    def reshuffle(self) -> None:
+        """The discards of this moment, if there are any, are shuffled to a new pile (§4.3)."""
+        if not self.card_discard:
+            return
+        self.pile = [len(self.unseen)] * len(self.card_discard)
+        self.unseen.append(Counter(self.card_discard))
+        self.card_discard = []
+        self.log.append(("shuffle",))
+        self.corners["reshuffle"] += 1
+        if self.offer:
+            self.corners["reshuffle within a deal"] += 1
+
+    def after_a_draw(self) -> None:
+        """In a variant of §4.3 the draw of the last card is what makes a new pile."""
+        if self.rules.reshuffle == "empty" and not self.pile:
+            self.corners["reshuffle on the last card" if self.card_discard else "last card, no discards"] += 1
+            self.reshuffle()
+
+    def draw_face_up(self) -> None:
         kind, bags = self.chance.draw_card()
         card = (int(kind), int(bags))
         shuffle = self.pile.pop(0)
@@ -311,8 +341,9 @@ class Game:
             f"{card} cannot be drawn: shuffle {shuffle} has only these unseen cards: {dict(self.unseen[shuffle])}"
         )
         self.unseen[shuffle] -= Counter([card])
+        self.offer.append(card)
         self.log.append(("draw", card))
-        return card
+        self.after_a_draw()
 
     def keep_hand_limit(self, player: int) -> Script[None]:
         """A player with 8 cards, wild bags included, discards one (§4.5)."""
@@ -321,6 +352,8 @@ class Game:
         options: dict[str, Card | None] = {f"discard {notation(card)}": card for card in self.hands[player]}
         if self.wilds[player]:
             options["discard W"] = None
+        if self.cylinder == SUPPLY:
+            self.corners["discard within a deal" if self.recipients else "discard after a deal"] += 1
         card = yield from self.decide(player, "discard", options)
         if card is None:
             self.corners["wild over the limit"] += 1
@@ -389,6 +422,7 @@ class Game:
         self.log.append(("wild", player))
         if shuffle > 0:
             self.corners["wild from reshuffle"] += 1
+        self.after_a_draw()
         yield from self.keep_hand_limit(player)
 
     def place_reinforcements(self, player: int) -> Script[None]:
@@ -417,19 +451,30 @@ class Game:
         self.chest_dungeons = []
         if any(len(tokens) == FULL_DUNGEON for tokens in self.treasures):
             yield from self.scoring_round()  # §6.3
+        elif self.rules.game_end == "chest" and self.target_reached():  # §9.1
+            self.corners["end by a chest"] += 1
+            self.end_by_points()
 
     def draw_tokens(self) -> None:
-        if self.bag.total() < CHEST_TOKENS:  # §6.2
-            self.bag += Counter(self.token_discard)
-            self.token_discard = []
-            self.log.append(("refill",))
-            self.corners["refill"] += 1
+        """Three tokens; the bag is refilled before them if it is too short, or after them if it is empty (§6.2)."""
+        if self.bag.total() < CHEST_TOKENS:
+            self.corners["refill of a short bag"] += 1
+            self.refill_bag()
         tokens = [(int(kind), int(value)) for kind, value in self.chance.draw_tokens()]
         assert len(tokens) == CHEST_TOKENS, f"{CHEST_TOKENS} tokens must be drawn, not {tokens}"
         assert Counter(tokens) <= self.bag, f"{tokens} cannot be drawn: the bag holds {dict(self.bag)}"
         self.bag -= Counter(tokens)
         self.drawn_tokens = tokens
         self.log.append(("tokens", list(tokens)))
+        if self.rules.refill == "empty" and not self.bag.total():
+            self.corners["refill of an emptied bag"] += 1
+            self.refill_bag()
+
+    def refill_bag(self) -> None:
+        """All tokens that lie discarded at this moment go back into the bag."""
+        self.bag += Counter(self.token_discard)
+        self.token_discard = []
+        self.log.append(("refill",))
 
     # --- Rearrange (§7) ----------------------------------------------------------------------------------------------
 
@@ -458,11 +503,12 @@ class Game:
                 yield from self.gathering_turn(self.gather_order[0], dungeon)
                 self.gather_order.pop(0)
         self.gather_dungeon = -1
+        for player in range(self.n):
+            self.lose_left_over_bags(player)  # §8.4: at the latest
         self.clear_board()
         self.score_gathered_tokens()
-        if max(self.scores) >= self.rules.target:  # §9.1
-            self.terminated = True
-            self.declare_winners()
+        if self.target_reached():  # §9.1
+            self.end_by_points()
 
     def order_in_dungeon(self, dungeon: int) -> list[int]:
         """Most adventurers first, then whose foremost stands further up the queue (§8.2)."""
@@ -474,6 +520,7 @@ class Game:
 
     def gathering_turn(self, player: int, dungeon: int) -> Script[None]:
         """Any number of tokens, none included (§8.3); stopping exists only beside a token to take (§11.4)."""
+        carried = list(self.left_over_bags[player])  # from dungeons before this one
         while player in self.queues[dungeon]:
             options: dict[str, Token | None] = {
                 f"take {notation(token)}": token for token in self.treasures[dungeon] if self.can_pay(player, token)
@@ -484,37 +531,47 @@ class Game:
             token = yield from self.decide(player, "take", options)
             if token is None:
                 break
+            if carried[token[0]]:
+                self.corners["left-over bags of an earlier dungeon used"] += 1
+                carried[token[0]] = 0
             yield from self.pay_for(player, token)
             self.treasures[dungeon].remove(token)
             self.gathered[player].append(token)
             self.queues[dungeon].remove(player)  # the foremost; the queue closes up
             self.marseille[player] += 1
-        self.left_over_bags = [0] * len(KINDS)  # §8.4: then they are lost
+        if self.rules.left_over_bags == "dungeon":
+            self.lose_left_over_bags(player)  # §8.4
+
+    def lose_left_over_bags(self, player: int) -> None:
+        if any(self.left_over_bags[player]):
+            self.corners["left-over bags lost"] += 1
+        self.left_over_bags[player] = [0] * len(KINDS)
 
     def can_pay(self, player: int, token: Token) -> bool:
         """Whether left-over bags, cards of the kind and wild bags together meet the price (§11.2)."""
         kind, value = token
         on_cards = sum(bags for card_kind, bags in self.hands[player] if card_kind == kind)
-        return self.left_over_bags[kind] + on_cards + len(self.wilds[player]) >= value
+        return self.left_over_bags[player][kind] + on_cards + len(self.wilds[player]) >= value
 
     def pay_for(self, player: int, token: Token) -> Script[None]:
         """Cards or wild bags, one by one, until the price is met; left-over bags are used first (§8.4, §11.2)."""
         kind, value = token
         self.taking = token
-        if self.left_over_bags[kind]:
+        left_over = self.left_over_bags[player]
+        if left_over[kind]:
             self.corners["left-over bags used"] += 1
-        if self.left_over_bags[kind] >= value:
+        if left_over[kind] >= value:
             self.corners["left-over bags suffice"] += 1
-        while self.left_over_bags[kind] < value:
+        while left_over[kind] < value:
             options: dict[str, Card | None] = {
                 f"pay {notation(card)}": card for card in self.hands[player] if card[0] == kind
             }
             if self.wilds[player]:
                 options["pay W"] = None
             card = yield from self.decide(player, "pay", options)
-            self.left_over_bags[kind] += 1 if card is None else card[1]
+            left_over[kind] += 1 if card is None else card[1]
             self.give_up(player, card)  # §8.5
-        self.left_over_bags[kind] -= value
+        left_over[kind] -= value
         self.taking = None
 
     def clear_board(self) -> None:
@@ -542,6 +599,13 @@ class Game:
     def standing(self, player: int) -> tuple[int, int]:
         """Points, then adventurers in dungeons: the higher, the better (§9.2)."""
         return self.scores[player], sum(queue.count(player) for queue in self.queues)
+
+    def target_reached(self) -> bool:
+        return max(self.scores) >= self.rules.target
+
+    def end_by_points(self) -> None:
+        self.terminated = True
+        self.declare_winners()
 
     def declare_winners(self) -> None:
         best = max(self.standing(player) for player in range(self.n))
@@ -593,10 +657,10 @@ class Game:
             "wilds": [len(wilds) for wilds in self.wilds],
             "scores": list(self.scores),
             "offer": sorted(self.offer),
-            "recipient": self.recipient,
+            "recipient": self.recipients[0] if self.recipients else -1,
             "drawn_tokens": list(self.drawn_tokens),
             "taking": self.taking,
-            "left_over_bags": list(self.left_over_bags),
+            "left_over_bags": [list(bags) for bags in self.left_over_bags],
             "placements_left": self.placements_left,
             "zone_used": self.zone_used,
             "reinforcements_left": self.reinforcements_left,

@@ -196,7 +196,7 @@ def scaled(seen: NDArray[np.int8]) -> NDArray[np.float32]:
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:
     """Runs a program in a fresh interpreter, in which every warning is an error."""
-    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=600)
 
 
 NO_MASK = np.zeros(actions.COUNT, np.int8)

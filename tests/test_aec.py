@@ -27,6 +27,7 @@ from montecristo_env import (
     InvalidArgument,
     InvalidPlayerCount,
     Ruleset,
+    UnplayableRuleset,
     actions,
     montecristo_v0,
     observation,
@@ -141,7 +142,7 @@ def test_metadata(make: Make) -> None:
         ({"num_players": "three"}, InvalidPlayerCount, "whole number"),
         ({"obs_dtype": "float64"}, InvalidArgument, "float32, int8"),
         ({"reward": "money"}, InvalidArgument, "win, rank, margin"),
-        ({"ruleset": {"target": 30}}, InvalidArgument, "Ruleset"),
+        ({"ruleset": {"targets": 30}}, UnplayableRuleset, "a rule set is a mapping with some of"),
     ],
 )
 def test_bad_arguments_are_refused_saying_what_is_allowed(
@@ -184,10 +185,12 @@ def test_observations_masks_and_infos_of_a_whole_game(make: Make, num_players: i
         assert_same(env.infos[agent], {"action_mask": NO_MASK}, agent)
 
 
-def test_shares_lie_in_0_to_1_and_counts_below_their_highest() -> None:
-    share = montecristo_v0.raw_env().observation_space("player_0")
-    assert share["observation"] == gymnasium.spaces.Box(0, 1, (observation.SIZE,), np.float32)
-    assert share["action_mask"] == gymnasium.spaces.Box(0, 1, (actions.COUNT,), np.int8)
+def test_the_bounds_of_the_space_are_what_can_occur() -> None:
+    space = montecristo_v0.raw_env().observation_space("player_0")
+    scaled_space = space["observation"]
+    assert scaled_space.dtype == np.float32 and (scaled_space.low == 0).all()
+    assert_same(scaled_space.high, observation.HIGHEST * observation.SCALE)
+    assert space["action_mask"] == gymnasium.spaces.Box(0, 1, (actions.COUNT,), np.int8)
     count = montecristo_v0.raw_env(obs_dtype="int8").observation_space("player_0")["observation"]
     assert count.dtype == np.int8 and (count.high == observation.HIGHEST).all() and (count.low == 0).all()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from helpers import ODD_RULES, TEXT, rules_of
 from montecristo_env import GameBatch, GameRecord, Ruleset, observation
 from montecristo_env.core._jit import INTERPRETED
-from reference import Card, Game, Token
+from reference import STANDARD, VARIANTS, Card, Game, Token
 
 pytestmark = [pytest.mark.engine, pytest.mark.interpreted]
 
@@ -50,9 +51,9 @@ class Sight:
         """1 at a seat; nothing for -1."""
         return [int(seat >= 0 and ego == self.ego(seat)) for ego in range(SEATS)]
 
-    def pieces_by_seat(self, holders: Sequence[Sequence[tuple[int, int]]]) -> list[int]:
-        rows = [*holders[self.observer :], *holders[: self.observer], *[()] * (SEATS - self.twin.n)]
-        return [count for row in rows for count in pieces(row)]
+    def rows_by_seat(self, rows: Sequence[list[int]]) -> list[int]:
+        rotated = [*rows[self.observer :], *rows[: self.observer], *[[0] * len(rows[0])] * (SEATS - self.twin.n)]
+        return [value for row in rotated for value in row]
 
 
 def pieces(items: Sequence[tuple[int, int]]) -> list[int]:
@@ -83,21 +84,21 @@ def zones(sight: Sight) -> list[int]:
     return flags
 
 
-def crew(sight: Sight) -> list[int]:
-    counts = [0] * SEATS * 6
+def adventurers(sight: Sight) -> list[int]:
+    counts = [0] * 6 * SEATS
     for dungeon, there in enumerate(sight.state["dungeons"]):
         for seat in there["queue"]:
-            counts[sight.ego(seat) * 6 + dungeon] += 1
+            counts[dungeon * SEATS + sight.ego(seat)] += 1
     return counts
 
 
-def places(sight: Sight) -> list[int]:
-    numbers = [0] * SEATS * 6 * 9
+def queue_positions(sight: Sight) -> list[int]:
+    numbers = [0] * 6 * SEATS * 9
     for dungeon, there in enumerate(sight.state["dungeons"]):
         found = [0] * SEATS
-        for place, seat in enumerate(there["queue"], start=1):
+        for position, seat in enumerate(there["queue"], start=1):
             ego = sight.ego(seat)
-            numbers[(ego * 6 + dungeon) * 9 + found[ego]] = place
+            numbers[(dungeon * SEATS + ego) * 9 + found[ego]] = position
             found[ego] += 1
     return numbers
 
@@ -135,57 +136,125 @@ def drawn_tokens(sight: Sight) -> list[int]:
 
 def gather_order(sight: Sight) -> list[int]:
     turns = [0] * SEATS
-    for turn, seat in enumerate(sight.state["gather_order"], start=1):
-        turns[sight.ego(seat)] = turn
+    for turn, seat in enumerate(sight.state["gather_order"]):
+        turns[sight.ego(seat)] = SEATS - turn
     return turns
 
 
+def gathers_first(sight: Sight) -> list[int]:
+    """Most adventurers, then the foremost; in the dungeon at hand, whose turn it is."""
+    flags = [0] * 6 * SEATS
+    for dungeon, there in enumerate(sight.state["dungeons"]):
+        queue = there["queue"]
+        order = sorted(set(queue), key=lambda seat: (-queue.count(seat), queue.index(seat)))
+        if dungeon == sight.state["gather_dungeon"]:
+            order = sight.state["gather_order"]
+        for seat in order[:1]:
+            flags[dungeon * SEATS + sight.ego(seat)] = 1
+    return flags
+
+
+def within_reach(sight: Sight) -> list[int]:
+    values, hand = market_values(sight), sight.state["hands"][sight.observer]
+    held = [sum(bags for kind, bags in hand if kind == which) for which in range(5)]
+    wilds = sight.state["wilds"][sight.observer]
+    return [
+        sum(value * values[kind] for kind, value in there["tokens"] if held[kind] + wilds >= value)
+        for there in sight.state["dungeons"]
+    ]
+
+
+def by_kind(holders: list[int], seats: int = SEATS) -> list[int]:
+    """(seat, kind, size) -> (kind, seat, size)."""
+    return np.array(holders).reshape(seats, 5, 3).transpose(1, 0, 2).ravel().tolist()
+
+
+def hands(sight: Sight) -> list[int]:
+    """(seat, kind, bags)."""
+    return sight.rows_by_seat([pieces(hand) for hand in sight.state["hands"]])
+
+
+def bags(sight: Sight) -> list[int]:
+    cards = np.array(hands(sight)).reshape(SEATS, 5, 3)
+    return (cards @ [1, 2, 3]).T.ravel().tolist()
+
+
+def left_over_bags(sight: Sight) -> list[int]:
+    """(kind, seat)."""
+    return np.array(sight.rows_by_seat(sight.state["left_over_bags"])).reshape(SEATS, 5).T.ravel().tolist()
+
+
+def owed(sight: Sight) -> list[int]:
+    token = sight.state["taking"]
+    return value_at_kind(
+        token and (token[0], token[1] - sight.state["left_over_bags"][sight.state["current_player"]][token[0]])
+    )
+
+
+def tokens(sight: Sight) -> list[int]:
+    return [len(there["tokens"]) for there in sight.state["dungeons"]]
+
+
+def to_gather(sight: Sight) -> list[int]:
+    return [int(0 <= sight.state["gather_dungeon"] <= dungeon) for dungeon in range(6)]
+
+
 EXPECTED: dict[str, Callable[[Sight], list[int]]] = {
-    "seated": lambda sight: sight.by_seat([1] * sight.twin.n),
-    "deciding": lambda sight: sight.seat(sight.state["current_player"]),
-    "active": lambda sight: sight.seat(sight.state["active_player"]),
     "decision": lambda sight: [int(phase == sight.state["phase"]) for phase in PHASES],
     "cylinder": lambda sight: one_of(4, sight.state["cylinder"]),
-    "rounds_left": lambda sight: [(sight.twin.rules.round_limit - sight.state["round"]) % 128],
-    "rounds_left_laps": lambda sight: [(sight.twin.rules.round_limit - sight.state["round"]) // 128],
-    "scores": lambda sight: sight.by_seat([score % 128 for score in sight.state["scores"]]),
-    "scores_laps": lambda sight: sight.by_seat([score // 128 for score in sight.state["scores"]]),
-    "gathered_points": gathered_points,
-    "supply": lambda sight: sight.by_seat(sight.state["supply"]),
-    "marseille": lambda sight: sight.by_seat(sight.state["marseille"]),
-    "wilds": lambda sight: sight.by_seat(sight.state["wilds"]),
-    "zones": zones,
-    "hands": lambda sight: sight.pieces_by_seat(sight.state["hands"]),
-    "crew": crew,
-    "places": places,
-    "marbles": marbles,
-    "market": lambda sight: [v for kind in range(5) for v in one_of(5, sight.state["market"].index(kind))],
-    "market_values": market_values,
-    "dungeon_tokens": lambda sight: [count for there in sight.state["dungeons"] for count in pieces(there["tokens"])],
-    "unseen_cards": unseen_cards,
-    "card_discard": lambda sight: pieces(sight.state["card_discard"]),
+    "rounds_left": lambda sight: [min(sight.twin.rules.round_limit - sight.state["round"], 127)],
     "pile_size": lambda sight: [sight.state["pile_size"]],
-    "bag": lambda sight: pieces(sight.state["bag"]),
-    "token_discard": lambda sight: pieces(sight.state["token_discard"]),
-    "offer": lambda sight: pieces(sight.state["offer"]),
-    "recipient": lambda sight: sight.seat(sight.state["recipient"]),
+    "nearly_full": lambda sight: [tokens(sight).count(3)],
     "placements_left": lambda sight: [sight.state["placements_left"]],
     "zone_used": lambda sight: [int(sight.state["zone_used"])],
     "reinforcements_left": lambda sight: [sight.state["reinforcements_left"]],
-    "drawn_tokens": drawn_tokens,
+    "present": lambda sight: sight.by_seat([1] * sight.twin.n),
+    "deciding": lambda sight: sight.seat(sight.state["current_player"]),
+    "active": lambda sight: sight.seat(sight.state["active_player"]),
+    "recipient": lambda sight: sight.seat(sight.state["recipient"]),
+    "scores": lambda sight: sight.by_seat([min(score, 127) for score in sight.state["scores"]]),
+    "gathered_points": gathered_points,
+    "supply": lambda sight: sight.by_seat(sight.state["supply"]),
+    "marseille": lambda sight: sight.by_seat(sight.state["marseille"]),
+    "hand_size": lambda sight: sight.by_seat(
+        [len(hand) + wilds for hand, wilds in zip(sight.state["hands"], sight.state["wilds"], strict=True)]
+    ),
+    "wilds": lambda sight: sight.by_seat(sight.state["wilds"]),
+    "zones": zones,
+    "marbles": marbles,
+    "hands": lambda sight: by_kind(hands(sight)),
+    "bags": bags,
+    "left_over_bags": left_over_bags,
+    "unseen_cards": unseen_cards,
+    "card_discard": lambda sight: pieces(sight.state["card_discard"]),
+    "offer": lambda sight: pieces(sight.state["offer"]),
+    "bag": lambda sight: pieces(sight.state["bag"]),
+    "token_discard": lambda sight: pieces(sight.state["token_discard"]),
+    "drawn_tokens": lambda sight: np.array(drawn_tokens(sight)).reshape(3, 5).T.ravel().tolist(),
+    "taking": lambda sight: value_at_kind(sight.state["taking"]),
+    "owed": owed,
+    "market_values": market_values,
+    "market": lambda sight: [v for kind in range(5) for v in one_of(5, sight.state["market"].index(kind))],
+    "adventurers": adventurers,
+    "gathers_first": gathers_first,
+    "gather_order": gather_order,
+    "within_reach": within_reach,
+    "tokens": tokens,
     "chest_dungeons": lambda sight: [int(dungeon in sight.state["chest_dungeons"]) for dungeon in range(6)],
     "gather_dungeon": lambda sight: one_of(6, sight.state["gather_dungeon"]),
-    "gather_order": gather_order,
-    "taking": lambda sight: value_at_kind(sight.state["taking"]),
-    "left_over_bags": lambda sight: sight.state["left_over_bags"],
+    "to_gather": to_gather,
+    "queue_positions": queue_positions,
+    "dungeon_tokens": lambda sight: [count for there in sight.state["dungeons"] for count in pieces(there["tokens"])],
 }
 
 
 def assert_seen(seen: NDArray[np.int8], sight: Sight, by_field: bool = False) -> None:
     """The observation says what the twin says, field by field; all at once where that is known to be the same."""
     if not by_field:
-        expected = [value for name in observation.FIELDS for value in EXPECTED[name](sight)]
-        if bytes(expected) == seen.tobytes():
+        expected = np.zeros(observation.SIZE, np.int8)
+        for name, part in observation.FIELDS.items():
+            observation.view(expected, name)[...] = np.array(EXPECTED[name](sight)).reshape(part.shape)
+        if expected.tobytes() == seen.tobytes():
             return
     for name, part in observation.FIELDS.items():
         wanted = np.array(EXPECTED[name](sight)).reshape(part.shape)
@@ -195,12 +264,10 @@ def assert_seen(seen: NDArray[np.int8], sight: Sight, by_field: bool = False) ->
 
 def test_every_field_of_the_observation_has_an_expectation_and_the_fields_tile_it() -> None:
     assert set(EXPECTED) == set(observation.FIELDS)
-    stops = [0, *(part.slice.stop for part in observation.FIELDS.values())]
-    starts = [part.slice.start for part in observation.FIELDS.values()]
-    assert starts == stops[:-1] and stops[-1] == observation.SIZE
-    assert [part.slice.stop - part.slice.start for part in observation.FIELDS.values()] == [
-        np.prod(part.shape) for part in observation.FIELDS.values()
-    ]
+    entries = np.arange(observation.SIZE)
+    views = [observation.view(entries, name) for name in observation.FIELDS]
+    assert [view.shape for view in views] == [part.shape for part in observation.FIELDS.values()]
+    assert sorted(np.concatenate([view.ravel() for view in views])) == entries.tolist()
 
 
 # --- One game and its twin -------------------------------------------------------------------------------------------
@@ -307,12 +374,17 @@ def stall(codes: list[int]) -> list[int]:
 
 
 def grab(codes: list[int]) -> list[int]:
-    """Opens the chest whenever possible and takes all he can pay: many points, many tokens from one dungeon."""
+    """Opens the chest whenever possible and takes all that can be paid: many points, many tokens from one dungeon."""
     wanted = [code for code in codes if TEXT[code] == "return chest" or TEXT[code].startswith("take")]
     return wanted or [code for code in codes if TEXT[code] != "stop placing"]
 
 
-POLICIES: dict[str, Policy] = {"anything": anything, "stall": stall, "grab": grab}
+def idle(codes: list[int]) -> list[int]:
+    """Lives on bonus points: the target is reached outside of scoring rounds."""
+    return [code for code in codes if TEXT[code] in ("visit points", "stop taking")] or codes
+
+
+POLICIES: dict[str, Policy] = {"anything": anything, "stall": stall, "grab": grab, "idle": idle}
 
 
 # --- The comparison --------------------------------------------------------------------------------------------------
@@ -396,6 +468,7 @@ STALLED = Ruleset(round_limit=14)
 FAR = Ruleset(target=160, round_limit=300)  # scores and rounds beyond one lap of 128
 
 RANDOM = ["anything"]
+BOLD = ["anything", "grab"]
 BOLDER = ["anything", "anything", "grab"]
 VARIED = ["anything", "grab", "stall"]
 LONG = {"left-over bags used", "dungeon emptied", "wild from reshuffle"}
@@ -450,3 +523,44 @@ def test_whole_games_agree_with_the_twin_at_every_decision(case: Case) -> None:
     seed = CASES.index(case)
     corners = compare_games(players, case.ruleset, num_games, seed, case.policies)
     assert INTERPRETED or case.corners <= set(corners), f"never seen: {case.corners - set(corners)}"
+
+
+# --- Variants (§1.10) ------------------------------------------------------------------------------------------------
+
+COMBINATIONS = [dict(zip(VARIANTS, choices, strict=True)) for choices in product(*VARIANTS.values())]
+CASE_OF_VARIANT = {  # what must happen in the games compared, or they say nothing about the variant
+    ("discard", "at_once"): "discard within a deal",
+    ("discard", "after_deal"): "discard after a deal",
+    ("refill", "empty"): "refill of an emptied bag",
+    ("refill", "short"): "refill of a short bag",
+    ("reshuffle", "needed"): "reshuffle",
+    ("reshuffle", "empty"): "reshuffle on the last card",
+    ("left_over_bags", "dungeon"): "left-over bags lost",
+    ("left_over_bags", "round"): "left-over bags of an earlier dungeon used",
+    ("game_end", "scoring"): "target passed by bonus points",
+    ("game_end", "chest"): "end by a chest",
+}
+
+
+def test_the_twin_has_the_defaults_of_the_engine_and_there_are_32_combinations() -> None:
+    """§1.9, §1.10."""
+    assert rules_of(Ruleset()) == STANDARD
+    assert len(COMBINATIONS) == 32 and COMBINATIONS[0] == {name: getattr(Ruleset(), name) for name in VARIANTS}
+
+
+@pytest.mark.parametrize(
+    "chosen", COMBINATIONS[-1:] if INTERPRETED else COMBINATIONS, ids=lambda chosen: "-".join(chosen.values())
+)
+def test_whole_games_with_any_variants_agree_with_the_twin_at_every_decision(chosen: dict[str, str]) -> None:
+    """§1.10: 2, 3 and 4 players; by the usual settings, by odd ones, and with a target that bonus points reach."""
+    seed = COMBINATIONS.index(chosen)
+    usual, odd, low = (
+        Ruleset.from_dict(rules.to_dict() | chosen) for rules in (Ruleset(), ODD_RULES, Ruleset(target=2))
+    )
+    players = np.roll([2, 3, 4], seed)
+    corners: Counter[str] = Counter()
+    for ruleset, count, policies in ((usual, 6, BOLD), (odd, 3, VARIED), (low, 3, ["idle"])):
+        num_games = 1 if INTERPRETED else count
+        corners += compare_games(np.resize(players, num_games), ruleset, num_games, seed, policies)
+    wanted = {CASE_OF_VARIANT[choice] for choice in chosen.items()}
+    assert INTERPRETED or wanted <= set(corners), f"never seen: {wanted - set(corners)}"

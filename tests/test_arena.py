@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,7 +29,10 @@ from montecristo_agents.random import RandomAgent
 from montecristo_agents.report import FILES, Report
 from montecristo_env import GameBatch, GameRecord, IllegalAction, InvalidArgument, PublicView, Ruleset, actions
 from montecristo_env.core.constants import NONE
+from montecristo_env.files import locked
 
+Arrays = dict[str, NDArray[Any]]
+LONG = 600  # seconds; only to end what would never end by itself
 RESULTS = ("winners", "ranks", "scores", "decisions")  # all but the seconds, which no seed determines
 
 
@@ -63,6 +67,23 @@ def without_seconds(report: Report) -> dict[str, Any]:
 
 
 # --- who meets whom, where and on which deals
+
+
+def test_a_rule_set_given_as_text_is_played_and_reported(tmp_path: Path) -> None:
+    report = play(["random", First()], deals=3, ruleset="target=5,refill=short", progress=False, folder=tmp_path)
+    assert report.rules == "target=5,refill=short" and "rules: target=5,refill=short" in str(report)
+    assert Ruleset.from_dict(report.settings["ruleset"]) == Ruleset(target=5, refill="short")
+    with pytest.raises(InvalidArgument, match="another run"):
+        play(["random", First()], deals=3, ruleset="target=6", progress=False, folder=tmp_path)
+
+
+def test_two_ways_to_write_a_rule_set_share_a_folder() -> None:
+    def folder(rules: str) -> Path:
+        return arena._default_folder(arena.Options(("random", "greedy"), ruleset=rules))
+
+    assert (
+        folder("target=5,refill=short") == folder('{"refill": "short", "target": 5}') != folder("") == folder("default")
+    )
 
 
 def test_two_players_meet_at_one_table_and_more_at_two() -> None:
@@ -346,7 +367,7 @@ def test_tables_and_files_agree(
     assert run_main(monkeypatch, arena.main, "random", "random", "random", "--deals", "40", "--players", "3") == 0
     (folder,) = (tmp_path / "runs" / "arena").iterdir()
     shown = capsys.readouterr().out
-    assert "3 players, 40 deals, 720 games; equals win 33.3 %" in shown and "random (3)" in shown
+    assert "3 players, rules: default, 40 deals, 720 games; equals win 33.3 %" in shown and "random (3)" in shown
 
     report = json.loads((folder / "report.json").read_text())
     assert report["deals"] == 40 and report["null_rate"] == 1 / 3 and report["settings"]["seed"] == 0
@@ -418,15 +439,17 @@ PACKAGE = {
     "dumas.py": """
         import os
         import time
+        from pathlib import Path
 
 
         class Dantes:
-            '''Draws its chance from the games, and takes its time if it is told to.'''
+            '''Draws its chance from the games; after three chunks it waits in its cell, if it is told to.'''
 
             name = "dantes"
 
             def act(self, games, rows):
-                time.sleep(float(os.environ.get("PATIENCE", 0)) * len(rows))
+                while len(list(Path(os.environ.get("CELL", "nowhere")).glob("chunks/*.npz"))) >= 3:
+                    time.sleep(0.01)
                 return games.sample_actions(rows)
 
 
@@ -444,18 +467,18 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in PACKAGE.items():
         (sources / name).write_text(textwrap.dedent(text))
     install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", target, sources]
-    subprocess.run([sys.executable, *map(str, install)], check=True, capture_output=True, timeout=300)
+    subprocess.run([sys.executable, *map(str, install)], check=True, capture_output=True, timeout=LONG)
     return target
 
 
 COMMAND = ("random", "dantes", "--deals", "60")
 
 
-def start(package: Path, folder: Path, patience: float) -> subprocess.Popen[str]:
+def start(package: Path, folder: Path, waits: bool = False) -> subprocess.Popen[str]:
     python_path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [sys.executable, "-m", "montecristo_agents.arena", *COMMAND, "--folder", str(folder)],
-        env=os.environ | {"PYTHONPATH": python_path, "PATIENCE": str(patience)},
+        env=os.environ | {"PYTHONPATH": python_path} | ({"CELL": str(folder)} if waits else {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -468,13 +491,12 @@ def test_a_process_that_is_stopped_loses_at_most_a_chunk_and_resumes(
     blow: signal.Signals, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
-    process = start(package, folder, patience=0.0005)
-    deadline = time.monotonic() + 120
+    process = start(package, folder, waits=True)
     while len(list(folder.glob("chunks/*.npz"))) < 3:
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        assert process.poll() is None, process.communicate()
         time.sleep(0.005)
     process.send_signal(blow)
-    out, messages = process.communicate(timeout=60)
+    out, messages = process.communicate(timeout=LONG)
     kept = {path.name for path in folder.glob("chunks/*.npz")}
     if blow == signal.SIGINT:
         assert process.returncode == 130 and "the same command goes on" in messages and "dantes" in out
@@ -482,8 +504,8 @@ def test_a_process_that_is_stopped_loses_at_most_a_chunk_and_resumes(
     else:
         assert process.returncode == -signal.SIGKILL and not (folder / "report.json").exists()
 
-    again = start(package, folder, patience=0)
-    out, messages = again.communicate(timeout=120)
+    again = start(package, folder)
+    out, messages = again.communicate(timeout=LONG)
     assert again.returncode == 0, messages
     assert kept < {path.name for path in folder.glob("chunks/*.npz")}
 
@@ -555,7 +577,7 @@ def test_benchmark_takes_agents_names_and_callables_alike() -> None:
 def test_benchmark_gives_callables_what_the_shells_give(players: int) -> None:
     def check(obs: NDArray[np.float32], mask: NDArray[np.int8]) -> NDArray[np.integer]:
         assert obs.dtype == np.float32 and obs.shape == (len(mask), montecristo_env.observation.SIZE)
-        assert obs.min() >= 0 and obs.max() <= 1
+        assert obs.min() >= 0 and (obs <= montecristo_env.observation.HIGHEST * montecristo_env.observation.SCALE).all()
         assert mask.dtype == np.int8 and mask.shape[1] == actions.COUNT and (mask.sum(axis=1) >= 2).all()
         return mask.argmax(axis=1)
 
@@ -633,3 +655,97 @@ def test_finished_games_are_never_stepped_again() -> None:
     match = Match([Watchful(), RandomAgent(), Twin()], 4, deal_seeds(0, 10))
     results, _ = match.play(0, match.rounds)
     assert results.winners.any(axis=-1).all()
+
+
+# --- two processes, and folders that are damaged
+
+
+def test_a_folder_in_which_another_process_plays_is_refused(tmp_path: Path) -> None:
+    run = Run(["random", First()], deals=20, folder=tmp_path)
+    with locked(tmp_path):
+        for refused in (lambda: Run(["random", First()], deals=20, folder=tmp_path), lambda: run.play(progress=False)):
+            with pytest.raises(InvalidArgument, match=f"another process works in {tmp_path}"):
+                refused()
+    run.play(progress=False)
+    assert run.deals == 20
+
+
+@pytest.mark.usefixtures("growing_chunks")
+def test_two_runs_in_turn_in_one_folder_play_every_round_once(tmp_path: Path) -> None:
+    """Both have seen an empty folder; the second one takes up what the first has done since."""
+    settings: dict[str, Any] = {"agents": ["random", First()], "deals": 20, "folder": tmp_path}
+    first, second = Stopping(**settings), Run(**settings)
+    first.stop_after(2)
+    with pytest.raises(KeyboardInterrupt):
+        first.play(progress=False)
+    second.play(progress=False)
+    assert second.rounds == Run(**settings).rounds == 20
+    assert without_seconds(second.report()) == without_seconds(play(**settings | {"folder": None}, progress=False))
+
+
+def test_two_processes_at_once_leave_a_sound_folder(package: Path, tmp_path: Path) -> None:
+    processes = [start(package, tmp_path / "run") for _ in range(2)]
+    ends = [(process.communicate(timeout=LONG)[1], process.returncode) for process in processes]
+    assert sorted(code for _, code in ends) in ([0, 2], [0, 0]), ends
+    assert all(code == 0 or "another process works in" in messages for messages, code in ends)
+    again = start(package, tmp_path / "run")
+    messages = again.communicate(timeout=LONG)[1]
+    assert again.returncode == 0, messages
+
+
+def _shorten(saved: Arrays) -> Arrays:
+    return {name: values[:-1] if name != "seconds" else values for name, values in saved.items()}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_shorten, r"winners must be bool of shape \(5, 2, 2\), but are bool of shape \(4, 2, 2\)"),
+        (lambda saved: saved | {"ranks": saved["ranks"].astype(np.float64)}, "ranks must be float32"),
+        (lambda saved: saved | {"winners": saved["winners"] & False}, "every game must have a winner"),
+        (lambda saved: saved | {"seconds": saved["seconds"] * np.nan}, "seconds must be finite numbers from 0"),
+        (lambda saved: saved | {"more": saved["seconds"]}, "unexpected keyword argument 'more'"),
+        (lambda saved: {}, "missing 5 required positional arguments"),
+    ],
+)
+def test_a_chunk_that_is_not_what_its_name_says_is_refused(
+    tmp_path: Path, change: Callable[[Arrays], Arrays], message: str
+) -> None:
+    settings: dict[str, Any] = {"agents": ["random", First()], "deals": 5, "folder": tmp_path}
+    run = Run(**settings)
+    assert run.folder is not None
+    results, _ = run.match.play(0, 5)
+    run.folder.save(0, results)
+    (chunk,) = (tmp_path / "chunks").iterdir()
+    assert Run(**settings).rounds == 5
+    np.savez(chunk, **change(vars(results)))
+    with pytest.raises(InvalidArgument, match=f"{chunk.name} is damaged .*{message}"):
+        Run(**settings)
+
+
+@pytest.mark.parametrize("name", ["one-two.npz", "0000000000.npz", "0000000000-0000000009.npz", "-1-0000000001.npz"])
+def test_a_chunk_with_a_name_that_no_chunk_has_is_refused(tmp_path: Path, name: str) -> None:
+    Run(["random", "random"], deals=5, folder=tmp_path)
+    (tmp_path / "chunks" / name).touch()
+    with pytest.raises(InvalidArgument, match=r"is no chunk of an arena run|this run has the rounds 0 to 5"):
+        Run(["random", "random"], deals=5, folder=tmp_path)
+
+
+# --- notebooks
+
+
+def test_a_report_shows_its_tables_in_a_notebook_and_is_short_in_a_shell() -> None:
+    odd = First()
+    odd.name = "a|b"
+    report = play(["random", odd], deals=3, progress=False)
+    assert re.fullmatch(r"<Report: 2 players, 3 deals; win rates: random [\d.]+ %, a\|b [\d.]+ %>", repr(report))
+    shown = report._repr_markdown_()
+    assert shown.startswith("**2 players, rules: default, 3 deals, 6 games; equals win 50.0 %**")
+    rows = [line for line in shown.splitlines() if line.startswith("|")]
+    assert [line.count("|") for line in rows] == [9] * 4 + [4] * 4
+    assert "a&#124;b" in shown and f"{100 * report.agents[0].win_rate.value:.1f}" in shown
+    assert all(note in shown for note in report.explanations() + report.caveats())
+
+
+def test_a_report_of_one_deal_has_no_interval_to_show() -> None:
+    assert "(?)" in play(["random", First()], deals=1, progress=False)._repr_markdown_()

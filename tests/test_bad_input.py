@@ -11,15 +11,14 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from helpers import CODE, everything, random_games, share_small_batches
+from helpers import CODE, everything, random_games, share_small_batches, without_the_rights_of_root
 from montecristo_env import (
     DamagedRecord,
     GameBatch,
@@ -32,6 +31,7 @@ from montecristo_env import (
     Ruleset,
     UnplayableRuleset,
     actions,
+    make_agent,
     observation,
 )
 from montecristo_env.core._jit import INTERPRETED
@@ -39,7 +39,6 @@ from montecristo_env.core._jit import INTERPRETED
 pytestmark = [pytest.mark.engine, pytest.mark.interpreted]
 
 TESTS = Path(__file__).parent
-NOBODY = 65534  # the user who owns nothing
 NOT_THERE = "montecristo has no such thing"
 
 
@@ -323,9 +322,9 @@ def test_threads_that_are_no_number_are_refused(threads: Any) -> None:
         GameBatch(1, 2, seed=0, threads=threads)
 
 
-@pytest.mark.parametrize("ruleset", [{}, "default", 40])
+@pytest.mark.parametrize("ruleset", [40, ["target"], {"targets": 30}, "target", {"refill": "never"}])
 def test_something_else_than_a_rule_set_is_refused(ruleset: Any) -> None:
-    with pytest.raises(InvalidArgument, match="ruleset must be a Ruleset"):
+    with pytest.raises(UnplayableRuleset, match=r"a rule set is|refill must be"):
         GameBatch(1, 2, seed=0, ruleset=ruleset)
 
 
@@ -599,9 +598,9 @@ def test_a_document_with_an_endless_number_is_refused(document: Document) -> Non
         GameRecord.from_json(text)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, [1]])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None, [2]])
 def test_another_version_is_refused(document: Document, version: Any) -> None:
-    damaged(document | {"version": version}, "record version .* is unknown; this program reads 1")
+    damaged(document | {"version": version}, "record version .* is unknown; this program reads 2")
 
 
 @pytest.mark.parametrize("name", ["num_players", "players", "ruleset", "seed", "setup", "events", "result"])
@@ -978,7 +977,7 @@ def test_a_relative_name_without_a_folder_can_be_saved(
     assert files(tmp_path) == ["game.json"] and GameRecord.load("game.json") == record
 
 
-@pytest.mark.parametrize("step", ["mkstemp", "fdopen", "chmod", "replace", "to_json"])
+@pytest.mark.parametrize("step", ["open", "fdopen", "fsync", "replace", "to_json"])
 def test_a_save_that_fails_midway_keeps_the_older_file(
     record: GameRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -992,7 +991,7 @@ def test_a_save_that_fails_midway_keeps_the_older_file(
     if step == "to_json":
         monkeypatch.setattr(GameRecord, "to_json", fail)
     else:
-        monkeypatch.setattr(f"tempfile.{step}" if step == "mkstemp" else f"os.{step}", fail)
+        monkeypatch.setattr(os, step, fail)
     with pytest.raises(OSError, match="no space left"):
         record.save(path)
     assert path.read_text(encoding="utf-8") == "older"
@@ -1009,19 +1008,6 @@ def test_a_folder_that_cannot_be_written_gives_the_error_of_the_system(record: G
     with pytest.raises(IsADirectoryError):
         record.save(tmp_path / "folder")
     assert files(tmp_path) == ["file", "folder"] and files(tmp_path / "folder") == []
-
-
-@contextmanager
-def without_the_rights_of_root() -> Iterator[None]:
-    """Root may write everywhere: for a moment this process is nobody's."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has other rights")
@@ -1049,3 +1035,23 @@ def test_files_that_are_no_records_are_refused_with_their_name(record: GameRecor
             GameRecord.load(path)
     with pytest.raises(FileNotFoundError):
         GameRecord.load(tmp_path / "missing.json")
+
+
+# --- Agents ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_agent_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidArgument, match=r"no agent is called 'mtcs:50': there are .*; did you mean 'mcts'\?"):
+        make_agent("mtcs:50")
+    with pytest.raises(InvalidArgument, match="no agent is called 'xyz'") as caught:
+        make_agent("xyz")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_an_agent_whose_package_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("safetensors", "safetensors.numpy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name.startswith("montecristo_agents.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r"safetensors.*pip install 'montecristo-env\[arena\]'"):
+        make_agent("ppo")

@@ -4,11 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 import montecristo_env.core
+from helpers import NOBODY, without_the_rights_of_root
+from montecristo_env.core import _jit
 
 JIT = Path(montecristo_env.core.__file__).parent / "_jit.py"
 COMPILING = "compiling the rules, once…"
@@ -106,7 +110,9 @@ def test_a_cache_folder_that_cannot_be_made_is_passed_over(toy: Path, tmp_path: 
     (tmp_path / "tmp").mkdir()
     answer, messages = run(toy, TMPDIR=str(tmp_path / "tmp"), **settings)
     assert answer == "42" and COMPILING in messages
-    assert run(toy, TMPDIR=str(tmp_path / "tmp"), **settings) == ("42", "")
+    answer, messages = run(toy, TMPDIR=str(tmp_path / "tmp"), **settings)
+    assert answer == "42" and COMPILING not in messages
+    assert "MONTECRISTO_CACHE_DIR is not used" in messages and impossible in messages
 
 
 def test_without_any_cache_folder_every_process_compiles(toy: Path) -> None:
@@ -142,9 +148,82 @@ def test_a_damaged_cache_is_replaced(toy: Path, suffix: str) -> None:
     assert run(toy) == ("42", "")
 
 
+def refused(toy: Path, chosen: Path) -> str:
+    """What is said of a chosen folder that is not used; the code is kept elsewhere."""
+    elsewhere = toy.parent.parent / "home"
+    settings = {"MONTECRISTO_CACHE_DIR": str(chosen), "XDG_CACHE_HOME": str(elsewhere)}
+    answer, messages = run(toy, **settings)
+    assert answer == "42" and COMPILING in messages
+    assert run(toy, **settings)[0] == "42"
+    assert len(list((elsewhere / "montecristo-env").iterdir())) == 1
+    return messages
+
+
 def test_a_folder_that_others_may_write_to_is_not_trusted(toy: Path) -> None:
     cache = toy.parent.parent / "cache"
     cache.mkdir(mode=0o777)
     cache.chmod(0o777)
-    run(toy, TMPDIR=str(toy.parent.parent), XDG_CACHE_HOME=str(toy.parent.parent / "home"))
+    assert f"MONTECRISTO_CACHE_DIR is not used: {cache} can be written by other users" in refused(toy, cache)
     assert list(cache.iterdir()) == []
+
+
+def test_a_link_to_a_folder_is_not_trusted(toy: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    link = tmp_path / "link"
+    assert f"MONTECRISTO_CACHE_DIR is not used: {link} is a symbolic link" in refused(toy, link)
+    assert list((tmp_path / "real").iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has other rights")
+def test_a_folder_that_may_not_be_searched_is_passed_over() -> None:
+    with tempfile.TemporaryDirectory() as name:  # not below `tmp_path`, where nobody else may look
+        closed, free = Path(name, "closed"), Path(name, "free")
+        closed.mkdir()
+        free.mkdir()
+        Path(name).chmod(0o755)
+        free.chmod(0o777)
+        closed.chmod(0o600)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MONTECRISTO_CACHE_DIR", str(closed / "cache"))
+            patch.setenv("XDG_CACHE_HOME", str(free))
+            if os.geteuid() == 0:
+                patch.setattr(os, "getuid", lambda: NOBODY)
+            with without_the_rights_of_root():
+                finished, building = _jit._find_cache("montecristo-0123456789abcdef")
+        closed.chmod(0o700)
+        assert finished == free / "montecristo-env" / "montecristo-0123456789abcdef"
+        assert building is not None and building.parent == finished.parent
+
+
+def test_only_old_folders_of_its_own_are_deleted(toy: Path) -> None:
+    cache = toy.parent.parent / "cache"
+    old = time.time() - 100 * 24 * 3600
+    foreign = ["thesis", "montecristo", "0123456789abcdef", "montecristo-0123456789abcdef-thesis", "montecristo-notes"]
+    own = ["montecristo-0123456789abcdef", "montecristo-0123456789abcdef.a_b1c2d3"]
+    for name in [*foreign, *own]:
+        (cache / name).mkdir(parents=True)
+        os.utime(cache / name, (old, old))
+    (cache / "montecristo-fedcba9876543210").mkdir()  # of yesterday, so to speak
+    run(toy)
+    kept = {folder.name for folder in cache.iterdir()}
+    assert kept >= {*foreign, "montecristo-fedcba9876543210"} and not kept & set(own)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_fork_during_the_first_use_does_not_hang_the_child(toy: Path) -> None:
+    program = (
+        "import os, signal, threading, time, toy.batch as b\n"
+        "begun = threading.Event()\n"
+        "def slowly():\n"
+        "    begun.set(); time.sleep(0.3); b.answer(0)\n"
+        "first = threading.Thread(target=lambda: b.compile_once(slowly)); first.start()\n"
+        "begun.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60)\n"  # ends a child that hangs
+        "    b.compile_all(); print(b.answer(1), flush=True); os._exit(0)\n"
+        "first.join(); b.compile_all()\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), b.answer(1))"
+    )
+    assert run(toy, program)[0].split() == ["42", "0", "42"]

@@ -1,8 +1,14 @@
 """Helpers share short jobs: whoever is late, asleep, busy, broken or gone with a fork, every row is done once."""
 
+import gc
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -64,7 +70,9 @@ def test_helpers_do_their_share() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crew, "work", helped)
-        for _ in range(20):
+        for _ in range(2000):  # on a busy machine they may come late
+            if by_helper > 0:
+                break
             threads.run(
                 crew.Task.SAMPLE,
                 games.states,
@@ -116,10 +124,15 @@ def test_the_leader_does_what_a_helper_who_has_died_does_not(monkeypatch: pytest
 
     montecristo_env.threads.call_crew.cache_clear()
     games = GameBatch(GAMES, 2, seed=0, threads=2)
+    others = set(threading.enumerate())
     with monkeypatch.context() as patch:
         patch.setattr(crew, "work", failing)
+        patch.setattr(threading, "excepthook", lambda failure: None)
         for _ in range(3):
             games.step(games.sample_actions())
+        for helper in set(threading.enumerate()) - others:
+            helper.join(60)
+            assert not helper.is_alive()
     montecristo_env.threads.call_crew.cache_clear()
     alone = GameBatch(GAMES, 2, seed=0, threads=1)
     for _ in range(3):
@@ -149,7 +162,7 @@ def test_a_forked_child_makes_a_crew_of_its_own() -> None:
 def test_one_thread_alone_does_all_parts_of_every_task() -> None:
     """The same as the calls that it makes, also without compilation; an illegal action is found before anything is."""
     alone, shared = (GameBatch(6, [2, 3, 4, 2, 3, 4], seed=0, threads=1) for _ in range(2))
-    job, rows, codes = crew.new_job(4, 1), np.arange(6), np.zeros(6, np.int64)
+    job, rows, codes = crew.new_job(4), np.arange(6), np.zeros(6, np.int64)
     none = np.full(1, -1)
     seen, masks = np.zeros((6, observation.SIZE), np.int8), np.zeros((6, actions.COUNT), np.int8)
     no_shares = np.zeros((0, 0), np.float32)
@@ -172,3 +185,156 @@ def test_one_thread_alone_does_all_parts_of_every_task() -> None:
     assert run(crew.Task.PLAY_RANDOM, 3) == -1
     alone.play_random(3)
     assert same(shared, alone)
+    job[crew.Word.BUSY] = 1
+    assert run(crew.Task.PLAY_RANDOM, 3) == crew.BUSY and same(shared, alone)
+
+
+# --- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+IMPATIENT = """
+import os, signal, sys, threading, time
+import numpy as np
+from montecristo_env import GameBatch
+
+def interrupt(number, frame):
+    if playing:
+        raise KeyboardInterrupt
+
+def press_keys():
+    time.sleep(0.01)
+    for _ in range(4):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.001)
+
+playing = False
+signal.signal(signal.SIGINT, interrupt)
+for _ in range(10):
+    games = GameBatch(20_000, 2, seed=0, threads=2)
+    keys = threading.Thread(target=press_keys)
+    playing = True
+    try:
+        keys.start()
+        while True:
+            games.play_random(10**6)
+            games.reset(seed=0)
+    except KeyboardInterrupt:
+        playing = False
+    seen = games.states.tobytes()
+    keys.join()
+    time.sleep(0.01)
+    assert games.states.tobytes() == seen, "somebody has gone on"
+    assert games.violations() == {}
+    print(threading.active_count())
+"""
+
+
+@threaded
+def test_several_interrupts_leave_nobody_at_work_and_no_more_threads() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    counts = done.stdout.split()
+    assert len(counts) == 10 and len(set(counts)) == 1
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Ctrl-C does what it does in any program."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@threaded
+@pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_waits_for_the_threads_of_the_pool_and_stops_what_has_not_begun() -> None:
+    main = threading.main_thread()
+    begun, ended = [], []
+    at_work, pressed = threading.Event(), threading.Event()
+
+    def part(begin: int, end: int) -> None:
+        begun.append(begin)
+        if threading.current_thread() is main:
+            at_work.set()
+            pressed.wait(60)
+        else:
+            at_work.wait(60)
+            for _ in range(3):
+                os.kill(os.getpid(), signal.SIGINT)
+            pressed.set()
+            time.sleep(0.1)  # the main thread could be gone before this one
+        ended.append(begin)
+
+    with pytest.raises(KeyboardInterrupt):
+        montecristo_env.threads.share(part, size=100, threads=2)
+    assert sorted(begun) == sorted(ended) and len(begun) == 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@threaded
+def test_an_error_in_one_part_waits_for_the_others() -> None:
+    main = threading.main_thread()
+    ended = []
+    at_work, others_at_work = threading.Event(), threading.Event()
+
+    def part(begin: int, end: int) -> None:
+        if threading.current_thread() is main:
+            at_work.set()
+            others_at_work.wait(60)
+            raise ValueError("a part has failed")
+        at_work.wait(60)
+        others_at_work.set()
+        time.sleep(0.1)  # the main thread could be gone before this one
+        ended.append(begin)
+
+    with pytest.raises(ValueError, match="a part has failed"):
+        montecristo_env.threads.share(part, size=2, threads=2)
+    assert len(ended) == 1
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("rows", [1, 3])
+def test_random_play_of_many_games_can_be_interrupted_on_the_way(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    play_random = montecristo_env.games.batch.play_random
+
+    def interrupted(*args: Any) -> None:
+        play_random(*args)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(montecristo_env.games.batch, "play_random", interrupted)
+    monkeypatch.setattr(montecristo_env.games, "ROWS_PER_CALL", rows)
+    monkeypatch.setattr(montecristo_env.games, "STEPS_PER_CALL", 2)
+    games = GameBatch(5, 2, seed=0, threads=1)
+    with pytest.raises(KeyboardInterrupt):
+        games.play_random(10**6)
+    assert games.states["decisions"].tolist() == [2] * rows + [0] * (5 - rows)
+
+
+@pytest.mark.interpreted
+def test_random_play_in_pieces_is_the_same_as_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = GameBatch(20, 3, seed=0, threads=1)
+    pieces = whole.copy()
+    until = np.arange(20) % 3
+    whole.play_random(10**6, until=until)
+    expected = [whole.copy()]
+    whole.play_random(40)
+    whole.play_random(10**6)
+    monkeypatch.setattr(montecristo_env.games, "ROWS_PER_CALL", 6)
+    monkeypatch.setattr(montecristo_env.games, "STEPS_PER_CALL", 3)
+    pieces.play_random(10**6, until=until)
+    assert same(pieces, expected[0])
+    pieces.play_random(40)
+    pieces.play_random(10**6)
+    assert same(pieces, whole) and whole.rewards.any(axis=1).all()
+
+
+@threaded
+def test_helpers_go_when_their_crew_is_gone() -> None:
+    before = threading.active_count()
+    threads = montecristo_env.threads.Crew(4)
+    assert threading.active_count() == before + 3
+    helpers = [thread for thread in threading.enumerate() if thread.name == "montecristo"][-3:]
+    del threads
+    gc.collect()
+    for helper in helpers:
+        helper.join(10)
+    assert threading.active_count() == before

@@ -31,6 +31,7 @@ INTERNAL = {
     "montecristo_env.games",
     "montecristo_env.ruleset",
     "montecristo_env.montecristo_v0",  # the page of the environment
+    "montecristo_env.commands",
     "montecristo_env.files",
     "montecristo_env.public",
     "montecristo_env.tables",

@@ -18,42 +18,45 @@ import numpy as np
 import pytest
 
 from helpers import share_small_batches
-from montecristo_env import GameBatch
+from montecristo_env import GameBatch, Ruleset
 from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
+from montecristo_env.ruleset import VARIANTS
 
 Signature = dict[str, str]
 
 MANY, FEW = 100, 1  # games of each number of players
 FROZEN_MANY: Signature = {
-    "play": "35fad97f9e42d5eb0222d08a93fd244f",
-    "states": "42e664f1ee79e57db4dd5d037004560c",
-    "observations": "d5c2df689b107639b12f1ad531806425",
+    "play": "b3a5b7ab28e98c029668f127d98b3ed5",
+    "states": "a53b5daa177e2face56a97a7dc5c2490",
+    "observations": "58e67d3d3fdfd47d81ec3fab6d2a3db5",
 }
 FROZEN_FEW: Signature = {
-    "play": "e32e36147a53900d92009e56c0ed7a8f",
-    "states": "38d3048bedc6d26f43e575b03ccbb769",
-    "observations": "4bae4cbf53861c0af54279680ea97bf4",
+    "play": "bb0bd79046f00b9255ddb3f1499d6e64",
+    "states": "991f605d0750d699281f87b0001ce955",
+    "observations": "a9de9a385b87b496af2c000a1311d49d",
 }
 
 ROOT = Path(__file__).resolve().parent.parent
+ALL_VARIANTS = Ruleset(**{name: values[-1] for name, values in VARIANTS.items()})  # §1.10
 PUBLIC_FIELDS = sorted(set(STATE.names or ()) - set(HIDDEN_FIELDS))
 
 
 def signature(games_each: int, threads: int | None = None) -> Signature:
-    """So many games each of 2, 3 and 4 players, played at random to the end."""
+    """So many games each of 2, 3 and 4 players, played at random to the end, by default and with all variants."""
     num_players = np.repeat([2, 3, 4], games_each)
     play, states, observations = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
-    games = GameBatch(num_players.size, num_players, seed=2011, threads=threads)
-    while not games.over.all():
-        acts = games.sample_actions()
-        play.update(games.action_mask().tobytes() + acts.tobytes())
-        observations.update(games.observe().tobytes() + games.observe(player=1).tobytes())
-        for name in PUBLIC_FIELDS:
-            states.update(name.encode() + games.states[name].tobytes())
-        games.step(acts)
-        play.update(games.rewards.tobytes())
-    play.update(games.scores.tobytes() + games.winners.tobytes() + games.seeds.tobytes())
-    play.update(games.terminated.tobytes() + games.truncated.tobytes())
+    for ruleset in (Ruleset(), ALL_VARIANTS):
+        games = GameBatch(num_players.size, num_players, seed=2011, ruleset=ruleset, threads=threads)
+        while not games.over.all():
+            acts = games.sample_actions()
+            play.update(games.action_mask().tobytes() + acts.tobytes())
+            observations.update(games.observe().tobytes() + games.observe(player=1).tobytes())
+            for name in PUBLIC_FIELDS:
+                states.update(name.encode() + games.states[name].tobytes())
+            games.step(acts)
+            play.update(games.rewards.tobytes())
+        play.update(games.scores.tobytes() + games.winners.tobytes() + games.seeds.tobytes())
+        play.update(games.terminated.tobytes() + games.truncated.tobytes())
     for reward in ("rank", "margin"):
         paid = GameBatch(num_players.size, num_players, seed=2011, reward=reward, threads=threads)
         paid.play_random(10_000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -180,3 +182,40 @@ def test_learners_and_random_opponents_in_one_pass_play_as_one_by_one(num_player
         for table in (fast, slow):
             table.start(over)
     assert ended > 0 and fast.games.states.tobytes() == slow.games.states.tobytes()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_outputs_that_share_memory_with_inputs_or_each_other_are_refused(threads: int) -> None:
+    games = GameBatch(GAMES, PLAYERS, seed=0, threads=threads)
+    n = GAMES - 1
+    numbers = np.arange(4 * GAMES)
+    acts = games.sample_actions()
+    memory = bytearray(8 * GAMES)
+    raw, again = np.frombuffer(memory, np.int64), np.frombuffer(memory, np.int64)
+    raw[:] = acts
+    both = np.zeros(GAMES * (observation.SIZE + actions.COUNT), np.int8)
+    seen = both[: GAMES * observation.SIZE].reshape(GAMES, -1)
+    masks, overlapping = (both[at : at + GAMES * actions.COUNT].reshape(GAMES, -1) for at in (seen.size, seen.size - 1))
+    room = np.arange(observation.SIZE)
+    two, around_two = room[:2], room.view(np.int8)[: 2 * observation.SIZE].reshape(2, -1)
+    before = games.states.tobytes(), numbers.tobytes()
+    bad: list[Callable[[], object]] = [
+        lambda: games.step(acts[:n], rows=numbers[:n], samples=numbers[1 : n + 1]),
+        lambda: games.step(acts[:n], rows=numbers[:n], samples=numbers[:n]),
+        lambda: games.step(acts[:n], rows=np.arange(n), samples=acts[1:]),
+        lambda: games.step(raw[:n], rows=np.arange(n), samples=again[1:]),
+        lambda: games.step(acts, observations=seen, masks=overlapping),
+        lambda: games.observe(seen, masks=overlapping),
+        lambda: games.observe(around_two, rows=two),
+        lambda: games.observe(around_two, player=two, rows=[0, 1]),
+        lambda: games.sample_actions(numbers[1 : n + 1], rows=numbers[:n]),
+    ]
+    for call in bad:
+        with pytest.raises(InvalidArgument, match="must not share memory"):
+            call()
+        assert (games.states.tobytes(), numbers.tobytes()) == before
+    games.step(acts, observations=seen, masks=masks, samples=acts)  # parts of one buffer that lie apart are fine
+    games.step(acts, samples=acts[:])  # as good as the actions themselves
+    raw[:] = acts
+    games.step(raw, samples=again)
+    games.sample_actions(numbers[n : 2 * n], rows=numbers[:n])

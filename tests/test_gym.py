@@ -18,17 +18,21 @@ from gymnasium.wrappers import vector as vector_wrappers
 
 from montecristo_env import (
     GameBatch,
+    GameRecord,
     IllegalAction,
     InvalidArgument,
     InvalidPlayerCount,
     MonteCristoError,
     PublicView,
     Ruleset,
+    UnplayableRuleset,
     actions,
     make_agent,
     observation,
+    render,
 )
 from montecristo_env.gym_env import MonteCristoEnv
+from montecristo_env.learner import masked_space, observation_box
 from montecristo_env.vector import MonteCristoVectorEnv
 from shell_helpers import (
     ENV_ID,
@@ -65,7 +69,7 @@ def play(env: Any, rng: np.random.Generator, seed: int | None = None) -> list[St
 def test_gymnasium_makes_it_by_name() -> None:
     env = gymnasium.make(ENV_ID, opponents=("random", "random"), seat="random")
     assert isinstance(env.unwrapped, MonteCristoEnv)
-    assert env.observation_space == gymnasium.spaces.Box(0, 1, (observation.SIZE,), np.float32)
+    assert env.observation_space == observation_box("float32")
     assert env.action_space == gymnasium.spaces.Discrete(actions.COUNT)
     assert env.unwrapped.games.num_players[0] == 3
     assert set(env.metadata["render_modes"]) == {"human", "rgb_array", "ansi"} and env.metadata["render_fps"] > 0
@@ -150,7 +154,7 @@ BAD_ARGUMENTS = [
     ({"reward": "money"}, InvalidArgument, "win, rank, margin, but is 'money'"),
     ({"obs_dtype": "float64"}, InvalidArgument, "float32, int8, but is 'float64'"),
     ({"render_mode": "video"}, InvalidArgument, "human, rgb_array, ansi, but is 'video'"),
-    ({"ruleset": 40}, InvalidArgument, "ruleset must be a Ruleset, but is 40"),
+    ({"ruleset": 40}, UnplayableRuleset, "a rule set is a mapping with some of .*, not 40"),
 ]
 
 
@@ -714,3 +718,94 @@ def test_gymnasiums_vector_wrappers_work_on_it(wrap: Callable[[Any], Any]) -> No
         ended += int((terminated | truncated).sum())
     assert ended
     env.close()
+
+
+# --- Specs and notebooks ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [gymnasium.make, gymnasium.make_vec])
+def test_a_spec_with_a_rule_set_comes_back_from_json(make: Callable[..., Any]) -> None:
+    rules = Ruleset(target=7, market=(3, 3, 2, 2, 1))
+    env = make(ENV_ID, opponents=("random", "random"), ruleset=rules, obs_dtype="int8")
+    again = make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    assert again.unwrapped.games.ruleset == rules
+    assert again.unwrapped.games.num_players.tolist() == [3]
+    first, second = env.reset(seed=3), again.reset(seed=3)
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1]["action_mask"], second[1]["action_mask"])
+
+
+def test_a_mapping_that_is_no_rule_set_is_refused() -> None:
+    with pytest.raises(UnplayableRuleset, match=r"a mapping with some of deck.*, not \{'targets': 7\}"):
+        gymnasium.make(ENV_ID, ruleset={"targets": 7})
+
+
+def test_a_notebook_shows_the_board_of_what_gymnasium_makes() -> None:
+    env: Any = gymnasium.make(ENV_ID)
+    env.reset(seed=0)
+    assert env._repr_svg_() == render.svg(env.unwrapped.games)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        gymnasium.make(ENV_ID).step(0)
+
+
+def test_a_notebook_shows_one_game_as_its_board_and_many_as_a_table() -> None:
+    assert GameBatch(1, 3, seed=0)._repr_html_() == render.html(GameBatch(1, 3, seed=0))
+    many = GameBatch(1000, 3, seed=0)
+    many.play_random(10**6, rows=[1])
+    shown = many._repr_html_()
+    assert "&lt;GameBatch of 1000 games, 3 players, 1 over&gt;" in shown and len(shown) < 2000
+    assert ", ".join(map(str, many.scores[1, :3])) in shown and shown.count("nobody, it is over") == 1
+
+
+def test_a_record_shows_itself_in_one_line_and_in_a_notebook_with_its_last_board() -> None:
+    games = GameBatch(1, 2, seed=0)
+    record = GameRecord.follow(games, players=["<Ann>", "Bob"])
+    assert repr(record) == "<GameRecord of <Ann>, Bob: 0 moves, not over>"
+    games.play_random(10**6)
+    winner = ["<Ann>", "Bob"][int(games.winners[0].argmax())]
+    assert f"over, {winner} won, scores {games.scores[0, 0]}, {games.scores[0, 1]}>" in repr(record)
+    assert len(repr(record)) < 120
+    shown = record._repr_html_()
+    assert "&lt;Ann&gt;" in shown and "<Ann>" not in shown
+    assert render.html(games, names=["<Ann>", "Bob"]) in shown
+
+
+# --- Masks in observations -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("obs_dtype", ["float32", "int8"])
+@STRICT
+def test_masks_come_in_observations_if_asked_for(obs_dtype: str) -> None:
+    settings = {"obs_dtype": obs_dtype, "ruleset": SHORT}
+    env, plain = gymnasium.make(ENV_ID, mask_in_observation=True, **settings), gymnasium.make(ENV_ID, **settings)
+    check_env(env.unwrapped, skip_render_check=True)
+    assert env.observation_space == masked_space(obs_dtype)
+    (seen, info), (expected, _) = env.reset(seed=3), plain.reset(seed=3)
+    rng, over = np.random.default_rng(0), False
+    while not over:
+        assert_same(seen, {"observation": expected, "action_mask": info["action_mask"]})
+        assert env.observation_space.contains(seen)
+        (action,) = legal_ones(seen["action_mask"][None], rng)
+        seen, _, terminated, truncated, info = env.step(action)
+        expected = plain.step(action)[0]
+        over = terminated or truncated
+    assert_same(seen, {"observation": expected, "action_mask": np.zeros(actions.COUNT, np.int8)})
+
+
+@STRICT
+@AUTORESET
+def test_a_vector_with_masks_in_observations_equals_gymnasiums_own(mode: AutoresetMode) -> None:
+    settings = {"ruleset": SHORT, "mask_in_observation": True}
+    native = gymnasium.make_vec(ENV_ID, 5, autoreset_mode=mode, **settings)
+    sync = SyncVectorEnv([lambda: MonteCristoEnv(**settings)] * 5, autoreset_mode=mode)
+    assert native.observation_space == sync.observation_space
+    (seen, infos), (expected, _) = native.reset(seed=30), sync.reset(seed=30)
+    rng, ended = np.random.default_rng(7), 0
+    for _ in range(60):
+        assert_same(seen, expected)
+        assert native.observation_space.contains(seen)
+        acts = legal_ones(infos["action_mask"], rng)
+        (seen, _, terminated, truncated, infos), (expected, *_, expected_infos) = native.step(acts), sync.step(acts)
+        same_where_masked(infos, expected_infos)
+        ended += int((terminated | truncated).sum())
+    assert ended > 5

@@ -9,6 +9,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 
+import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from montecristo_env import GameBatch, GameRecord, Lane, Ruleset
 from montecristo_env.agent import PublicView
 from montecristo_env.core import batch
 from montecristo_env.core._jit import INTERPRETED
+from montecristo_env.core.chance import one_way
 from montecristo_env.core.constants import NONE
 from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
 
@@ -142,6 +144,45 @@ def test_keys_for_agents_come_from_the_stream_of_random_play_and_change_nothing_
     assert games.resample_hidden(keys).states.tobytes() == games.resample_hidden(keys).states.tobytes()
     games.states["play_key"] = before.states["play_key"]
     assert games.states.tobytes() == before.states.tobytes()
+
+
+WORD = 2**64
+GOLDEN, MIX_1, MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # of SplitMix64
+
+
+def unmixed(x: int) -> int:
+    """What `chance.mix` has made x of."""
+    for shift, factor in ((31, MIX_2), (27, MIX_1), (30, 1)):
+        y = x
+        for _ in range(64 // shift):
+            y = x ^ (y >> shift)
+        x = y * pow(factor, -1, WORD) % WORD
+    return x
+
+
+@interpreted
+def test_keys_for_agents_do_not_lead_back_to_the_seed() -> None:
+    """All steps from the seed to the stream of random play can be undone; from there to a key, none can."""
+    games = GameBatch(FEW, 3, seed=0)
+    stream_of_play = 3
+    for game in range(FEW):
+        seed = (unmixed(int(games.states["play_key"][game])) - GOLDEN * (stream_of_play + 1)) % WORD
+        assert seed == games.seeds[game]  # so the stream itself would tell
+    found = []
+    for draw in range(1, 4):
+        for key in PublicView(games).random_keys().tolist():
+            for undone in (key, unmixed(key)):
+                play_key = (undone - GOLDEN * draw) % WORD
+                found.append((unmixed(play_key) - GOLDEN * (stream_of_play + 1)) % WORD)
+    assert not set(found) & set(games.seeds.tolist())
+
+
+@interpreted
+def test_the_one_way_function_is_siphash() -> None:
+    """The first test vector of its authors: key 00 01 … 0f, no message."""
+    words = np.array([0x0706050403020100, 0x0F0E0D0C0B0A0908], np.uint64)
+    call: Callable[..., int] = numba.njit(lambda key, other: one_way(key, other))  # Python itself cannot call a kernel
+    assert int(call(*words)) == 0x726FDB47DD0E0E31
 
 
 @interpreted

@@ -5,10 +5,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
+import montecristo_env.games
 from montecristo_env import GameBatch, actions, observation
 from montecristo_env.core.layout import CACHE_LINE, STATE, aligned_zeros
 
 GAMES = 40_000  # so that even one byte per game would show
+TRIES = 8
 
 
 def test_a_row_takes_at_most_a_kibibyte_and_whole_cache_lines() -> None:
@@ -46,14 +48,32 @@ def test_nothing_is_allocated_per_step(threads: int) -> None:
         games.play_random(3)
 
     play(2)
+    peaks, kept = [], []
     tracemalloc.start()
     try:
-        play(5)
-        tracemalloc.reset_peak()
-        before, _ = tracemalloc.get_traced_memory()
-        play(20)
-        after, peak = tracemalloc.get_traced_memory()
+        play(2)
+        for _ in range(TRIES):
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            play(4)
+            after, peak = tracemalloc.get_traced_memory()
+            peaks.append(peak - before)
+            kept.append(after - before)
     finally:
         tracemalloc.stop()
-    assert peak - before < GAMES // 2
-    assert after - before < 4096
+    # What a step allocates shows in every try. What Python allocates for a thread that starts or wakes late does not.
+    assert min(peaks) < GAMES // 2
+    assert min(kept) < 4096
+
+
+def test_more_games_than_memory_holds_are_refused_before_seeds_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(shape: object, dtype: object) -> None:
+        raise MemoryError
+
+    drawn = []
+    monkeypatch.setattr(montecristo_env.games, "aligned_zeros", full)
+    monkeypatch.setattr(montecristo_env.games, "_seeds", lambda *args: drawn.append(args))
+    gibibytes = f"{10**8 * STATE.itemsize / 2**30:.1f}"
+    with pytest.raises(MemoryError, match=rf"100000000 games need {gibibytes} GiB of memory"):
+        GameBatch(10**8)
+    assert drawn == []

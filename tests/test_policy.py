@@ -19,7 +19,6 @@ from montecristo_agents import policy
 from montecristo_agents.policy import InvalidModel, Network, PolicyAgent, checksum, layout_hash
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, Lane, PublicView, actions, make_agent, observation
 from montecristo_env.agent import Evaluator
-from montecristo_env.core.constants import DUNGEONS
 from shell_helpers import run_python
 
 HIDDEN = (24, 16, 16)
@@ -266,6 +265,9 @@ def test_the_layout_hash_knows_fields_and_actions(monkeypatch: pytest.MonkeyPatc
         patch.setitem(observation.FIELDS, "pile_size", field._replace(highest=field.highest + 1))
         assert layout_hash() != before
     with monkeypatch.context() as patch:
+        patch.setitem(observation.FIELDS, "pile_size", field._replace(scale=2 * field.scale))
+        assert layout_hash() != before
+    with monkeypatch.context() as patch:
         patch.setitem(actions.BLOCKS, "deal", range(0, 14))
         assert layout_hash() != before
     assert layout_hash() == before
@@ -451,9 +453,11 @@ def test_looking_ahead_what_the_next_player_fears_is_good_for_the_others() -> No
     table.adventurers(0, 1)
     table.begin(Lane.ADVENTURERS)  # red has one adventurer, so after placing him others are asked
     tensors = {name: np.zeros_like(tensor) for name, tensor in random_tensors().items()}
-    red_crew = observation.FIELDS["crew"].slice.start + 2 * DUNGEONS  # as the next player counts, red sits third
+    red_crew = observation.view(np.arange(observation.SIZE), "adventurers")[
+        D, 2
+    ]  # as the next player counts, red sits third
     for layer in range(len(HIDDEN)):
-        tensors[f"trunk.{layer}.weight"][0, red_crew + D if layer == 0 else 0] = 1.0
+        tensors[f"trunk.{layer}.weight"][0, red_crew if layer == 0 else 0] = 1.0
     tensors["value.weight"][0, 0] = -1.0  # the more adventurers red has in D, the worse for the next player
     agent = PolicyAgent(Network(HIDDEN, tensors), lookahead=1)
     assert agent.act(PublicView(table.games), np.arange(1))[0] == CODE["enter D"]

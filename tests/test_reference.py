@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -96,6 +97,7 @@ def new_game(
     game.unseen[0] += Counter(game.offer)
     game.pile += [0] * len(game.offer)
     game.offer.clear()
+    game.recipients.clear()
     game.log.clear()
     game.chance = ScriptedChance(cards, tokens)
     assert_conserved(game)
@@ -202,6 +204,7 @@ def assert_conserved(game: Game) -> None:
         {"market": (1, 2, 2, 1, 1)},
         {"target": 0},
         {"round_limit": 0},
+        *({name: "sometimes"} for name in reference.VARIANTS),  # §1.10
     ],
 )
 def test_rules_that_cannot_be_played_are_refused(broken: dict[str, Any]) -> None:
@@ -285,7 +288,7 @@ def test_a_used_marble_on_the_empty_next_lane_makes_its_owner_active_again() -> 
 # --- Supply (§4) -----------------------------------------------------------------------------------------------------
 
 
-def test_the_active_player_serves_himself_first_then_clockwise() -> None:
+def test_the_active_player_serves_themselves_first_then_clockwise() -> None:
     game = new_game(3, cards=[(GOLD, 1), (RUBY, 2), (SAPPHIRE, 3)])
     game.active_player = 1
     game.follow(game.supply_action())
@@ -341,9 +344,93 @@ def test_the_pile_is_not_shuffled_before_a_card_is_needed() -> None:
     assert ("shuffle",) not in game.log and game.pile == [] and len(game.card_discard) == 28
 
 
+def last_cards_drawn(reshuffle: str, cards_left: int, discards: int) -> Game:
+    """A deal to two players from a pile of so many cards, beside so many discards; the other cards are wild bags."""
+    game = new_game(2, rules=Rules(reshuffle=reshuffle))
+    discard(game, *rest(game)[:discards])
+    give_wild(game, 0, 5)
+    give_wild(game, 1, len(game.pile) - cards_left)
+    drawn = [*rest(game)[:cards_left], *game.card_discard][:2]
+    game.chance = ScriptedChance(drawn)
+    game.active_player = 0
+    game.follow(game.supply_action())
+    assert_conserved(game)
+    return game
+
+
+@pytest.mark.parametrize(
+    ("reshuffle", "cards_left", "events"),
+    [
+        ("needed", 1, ["draw", "shuffle", "draw"]),
+        ("needed", 2, ["draw", "draw"]),
+        ("needed", 3, ["draw", "draw"]),
+        ("empty", 1, ["draw", "shuffle", "draw"]),
+        ("empty", 2, ["draw", "draw", "shuffle"]),  # though no card is needed
+        ("empty", 3, ["draw", "draw"]),
+    ],
+)
+def test_the_discards_are_shuffled_when_needed_or_on_the_last_card(
+    reshuffle: str, cards_left: int, events: list[str]
+) -> None:
+    """§4.3."""
+    game = last_cards_drawn(reshuffle, cards_left, discards=20)
+    assert [event[0] for event in game.log][: len(events)] == events
+    assert len([event for event in game.log if event[0] == "shuffle"]) == events.count("shuffle")
+    assert len(game.pile) + len(game.card_discard) == 20 + cards_left - 2
+    assert game.corners["reshuffle on the last card"] == (reshuffle == "empty" and cards_left < 3)
+
+
+def test_without_discards_the_last_card_makes_no_new_pile_and_later_discards_wait_for_a_draw() -> None:
+    """§4.3 in the variant "empty": a card discarded beside the empty pile is no draw."""
+    game = new_game(4, cards=[(DIAMOND, 1), (DIAMOND, 2)], rules=Rules(reshuffle="empty"))
+    for bags in (1, 2):
+        take_unseen(game, (DIAMOND, bags))  # to be drawn, so in nobody's hand
+    for player in range(4):
+        give(game, player, *rest(game)[:7])
+    game.unseen[0] += Counter([(DIAMOND, 1), (DIAMOND, 2)])
+    game.pile += [0, 0]
+    game.active_player = 0
+    game.follow(game.supply_action())
+    assert ("shuffle",) not in game.log and game.pile == [] and game.corners["last card, no discards"] == 1
+    play(game, "deal D1", "discard D1")
+    assert ("shuffle",) not in game.log and game.pile == [] and game.card_discard == [(DIAMOND, 1)]
+    play(game, "discard D2")  # it went to player 1
+    game.follow(game.take_wild_bag(0))
+    assert game.log[-2:] == [("shuffle",), ("wild", 0)]  # as by default
+
+
+def test_a_wild_bag_that_was_the_last_card_makes_a_new_pile_before_anything_is_discarded() -> None:
+    """§4.3 in the variant "empty", §5.3: with the discards of that moment, so not with the card discarded next."""
+    game = new_game(2, rules=Rules(reshuffle="empty"))
+    give(game, 0, *rest(game)[:7])
+    give_wild(game, 1, 3)
+    discard(game, *rest(game)[: len(game.pile) - 1])
+    discards = len(game.card_discard)
+    game.follow(game.take_wild_bag(0))
+    assert game.log == [("wild", 0), ("shuffle",)] and len(game.pile) == discards and game.card_discard == []
+    play(game, next(action for action in game.legal() if action != "discard W"))
+    assert len(game.card_discard) == 1 and len(game.pile) == discards
+
+
+def test_a_returned_wild_bag_is_the_last_card_of_a_pile_too() -> None:
+    """§4.3 in the variant "empty", §4.6: it alone is the pile; whoever takes it makes a new one."""
+    game = new_game(2, rules=Rules(reshuffle="empty"))
+    give_wild(game, 0)
+    discard(game, *rest(game)[1:])
+    assert game.pile == []
+    game.give_up(0, None)
+    assert game.pile == [0] and len(game.card_discard) == 29 and game.log == []
+    game.follow(game.take_wild_bag(1))
+    assert game.log == [("wild", 1), ("shuffle",)] and game.wilds == [[], [0]] and game.pile == [1] * 29
+
+
+@pytest.mark.parametrize("discarding", reference.VARIANTS["discard"])
 @pytest.mark.parametrize(("sizes", "served"), [((7, 7, 7, 7), [2, 3]), ((7, 7, 7, 6), [2, 3, 0])])
-def test_too_few_cards_serve_the_active_player_first(sizes: tuple[int, ...], served: list[int]) -> None:
-    game = new_game(4)
+def test_too_few_cards_serve_the_active_player_first(
+    sizes: tuple[int, ...], served: list[int], discarding: str
+) -> None:
+    """§4.4; the players who are served discard their eighth card (§4.5)."""
+    game = new_game(4, rules=Rules(discard=discarding))
     for player, size in enumerate(sizes):
         give(game, player, *rest(game)[:size])
     cards = rest(game)
@@ -351,34 +438,72 @@ def test_too_few_cards_serve_the_active_player_first(sizes: tuple[int, ...], ser
     game.chance = ScriptedChance(cards)
     game.active_player = 2
     game.follow(game.supply_action())
-    while game.public_state()["phase"] == "deal" and game.legal():
-        play(game, game.legal()[0])
-    dealt = [move for move in moves(game) if move.startswith("deal")]
-    assert len(dealt) == len(served) and game.corners["cards exhausted"] == 1  # §4.4
-    assert [len(game.hands[player]) - sizes[player] for player in served] == [1] * len(served)
     while game.legal():
-        assert game.public_state()["phase"] == "discard"
         play(game, game.legal()[0])
-    assert max(map(len, game.hands)) == 7
+    done = [(move.split()[0], player) for _, player, move, _ in (event for event in game.log if event[0] == "move")]
+    assert done.count(("deal", 2)) == len(served) and game.corners["cards exhausted"] == 1
+    assert [player for verb, player in done if verb == "discard"] == [player for player in served if sizes[player] == 7]
+    assert list(map(len, game.hands)) == [7, 7, 7, 7]
 
 
-def test_hand_limit_after_the_whole_deal_clockwise_from_the_active_player() -> None:
-    game = new_game(3, cards=[(DIAMOND, 1), (DIAMOND, 2), (DIAMOND, 3)])
+def full_hands(discarding: str) -> Game:
+    """Player 1 deals; players 2 and 0 have seven cards, two of player 0's being wild bags."""
+    game = new_game(3, cards=[(DIAMOND, 1), (DIAMOND, 2), (DIAMOND, 3)], rules=Rules(discard=discarding))
     give(game, 0, *[(GOLD, 1)] * 2, *[(GOLD, 2)] * 2, (GOLD, 3))
     give_wild(game, 0, 2)
     give(game, 2, *[(RUBY, 1)] * 2, *[(RUBY, 2)] * 2, *[(RUBY, 3)] * 2, (SAPPHIRE, 1))
     game.active_player = 1
     game.follow(game.supply_action())
+    return game
+
+
+def test_an_eighth_card_is_discarded_before_the_next_one_is_dealt() -> None:
+    """§4.5: after its adventurers came (§4.2), the new card included; wild bags count."""
+    game = full_hands("at_once")
+    play(game, "deal D1")
+    assert (game.phase, game.current_player) == ("deal", 1)  # player 1 has one card: nothing to discard
+    before = game.supply[2]
+    play(game, "deal D2")
+    state = game.public_state()
+    assert (state["phase"], state["active_player"], state["current_player"]) == ("discard", 1, 2)
+    assert state["supply"][2] == before + 2
+    assert (state["offer"], state["recipient"]) == ([(DIAMOND, 3)], 0)  # whose card comes next
+    assert game.legal() == ["discard D2", "discard R1", "discard R2", "discard R3", "discard S1"]
+    assert game.corners["discard within a deal"] == 1
+    play(game, "discard D2")
+    assert moves(game)[-2:] == ["discard D2", "deal D3"] and forced_moves(game) == ["deal D3"]
+    state = game.public_state()
+    assert (state["phase"], state["current_player"]) == ("discard", 0)
+    assert (state["offer"], state["recipient"]) == ([], -1)  # the deal is over
+    assert game.legal() == ["discard D3", "discard G1", "discard G2", "discard G3", "discard W"]
+    pile = len(game.pile)
+    play(game, "discard W")
+    assert game.legal() == [] and game.wilds[0] == [0] and len(game.pile) == pile + 1
+    assert game.card_discard == [(DIAMOND, 2)] and game.corners["discard within a deal"] == 1
+
+
+def test_the_active_player_discards_an_eighth_card_before_they_choose_for_the_others() -> None:
+    """§4.5: two cards are still to be dealt."""
+    game = new_game(3, cards=[(DIAMOND, 1), (DIAMOND, 2), (DIAMOND, 3)])
+    give(game, 1, *rest(game)[:7])
+    game.active_player = 1
+    game.follow(game.supply_action())
+    play(game, "deal D3")
+    state = game.public_state()
+    assert (state["phase"], state["current_player"], state["recipient"]) == ("discard", 1, 2)
+    assert state["offer"] == [(DIAMOND, 1), (DIAMOND, 2)]
+    play(game, "discard D3")
+    assert game.public_state()["phase"] == "deal" and game.legal() == ["deal D1", "deal D2"]
+
+
+def test_in_a_variant_eighth_cards_are_discarded_after_the_deal_clockwise_from_the_active_player() -> None:
+    """§4.5."""
+    game = full_hands("after_deal")
     play(game, "deal D1", "deal D2")  # the last, D3, goes to player 0
     state = game.public_state()
     assert (state["phase"], state["active_player"], state["current_player"]) == ("discard", 1, 2)
-    assert game.legal() == [
-        "discard D2",
-        "discard R1",
-        "discard R2",
-        "discard R3",
-        "discard S1",
-    ]  # §4.5: the new one too
+    assert (state["offer"], state["recipient"]) == ([], -1)
+    assert game.legal() == ["discard D2", "discard R1", "discard R2", "discard R3", "discard S1"]
     play(game, "discard D2")
     assert game.card_discard == [(DIAMOND, 2)]
     assert game.public_state()["current_player"] == 0
@@ -386,7 +511,7 @@ def test_hand_limit_after_the_whole_deal_clockwise_from_the_active_player() -> N
     pile = len(game.pile)
     play(game, "discard W")
     assert game.legal() == [] and game.public_state()["wilds"] == [1, 0, 0] and len(game.pile) == pile + 1
-    assert game.corners["wild over the limit"] == 1
+    assert game.corners["wild over the limit"] == 1 and game.corners["discard within a deal"] == 0
 
 
 def test_the_wild_bag_held_longest_goes_under_the_pile() -> None:
@@ -509,7 +634,7 @@ def test_reinforcement_without_adventurers_asks_nothing() -> None:
     assert (state["phase"], state["current_player"], state["reinforcements_left"]) == ("place", 1, 0)
 
 
-def test_wild_bag_comes_unseen_and_over_the_limit_he_discards_at_once() -> None:
+def test_wild_bag_comes_unseen_and_over_the_limit_its_owner_discards_at_once() -> None:
     game = new_game(2)
     game.active_player = 0
     give(game, 0, *rest(game)[:7])
@@ -564,18 +689,49 @@ def test_three_tokens_go_into_three_dungeons_in_the_order_drawn() -> None:
     assert game.treasures[F] == [(GOLD, 2), (RUBY, 3)] and game.treasures[A] == [(GOLD, 1), (RUBY, 2)]
 
 
-@pytest.mark.parametrize(("left", "refilled"), [(2, True), (3, False)])
-def test_the_bag_is_refilled_only_when_it_holds_fewer_than_three(left: int, refilled: bool) -> None:
-    game = new_game(2)
+@pytest.mark.parametrize(
+    ("refill", "left", "events"),
+    [
+        ("empty", 2, ["refill", "tokens"]),
+        ("empty", 3, ["tokens", "refill"]),
+        ("empty", 4, ["tokens"]),
+        ("short", 2, ["refill", "tokens"]),
+        ("short", 3, ["tokens"]),
+        ("short", 0, ["refill", "tokens"]),
+    ],
+)
+def test_the_bag_is_refilled_when_it_is_too_short_or_a_draw_emptied_it(
+    refill: str, left: int, events: list[str]
+) -> None:
+    """§6.2: before anything is placed, with what lies discarded at that moment."""
+    game = new_game(2, rules=Rules(refill=refill))
     tokens = sorted(game.bag.elements())
     game.token_discard = tokens[left:]
     game.bag = Counter(tokens[:left])
-    game.chance = ScriptedChance(tokens=[tokens[-3:] if refilled else tokens[:3]])
+    first = events[0] == "refill"
+    game.chance = ScriptedChance(tokens=[tokens[-3:] if first else tokens[:3]])
     game.active_player = 0
     game.follow(game.treasure_chest_action())
-    assert (("refill",) in game.log) == refilled  # §6.2
-    assert game.bag.total() == (21 if refilled else 0)
+    assert [event[0] for event in game.log] == events and game.phase == "put_token"
+    assert game.bag.total() == (21 if "refill" in events else left - 3)
+    assert len(game.token_discard) == (0 if "refill" in events else 24 - left)
+    assert game.corners["refill of an emptied bag"] == (events == ["tokens", "refill"])
     assert_conserved(game)
+
+
+def test_tokens_that_are_scored_after_the_refill_stay_out_of_the_bag() -> None:
+    """§6.2: the refill comes before the drawn tokens are placed or scored."""
+    game = new_game(2)
+    last = [(RUBY, 3), (GOLD, 3), (RUBY, 2)]
+    put(game, A, (SAPPHIRE, 1), (SAPPHIRE, 2))
+    game.token_discard = sorted((game.bag - Counter(last)).elements())
+    game.bag = Counter(last)
+    game.chance = ScriptedChance(tokens=[last])
+    game.active_player = 0
+    game.follow(game.treasure_chest_action())
+    play(game, "put A", "put C", "put D")
+    assert sorted(game.token_discard) == [(GOLD, 1), (RUBY, 3), (SAPPHIRE, 1), (SAPPHIRE, 2)]  # those of dungeon A
+    assert game.bag.total() == 30 - len(game.token_discard) - sum(map(len, game.treasures))
 
 
 def test_scoring_waits_for_the_third_token_and_comes_before_the_marble() -> None:
@@ -682,7 +838,7 @@ def test_the_worked_example_of_dungeon_d() -> None:
     assert state["gathered"] == [[(RUBY, 3)], []] and state["taking"] is None and state["scores"] == [0, 0]
     play(game, "take E2")
     assert forced_moves(game) == ["pay W", "pay E3"]
-    assert game.public_state()["left_over_bags"] == [0, 0, 0, 1, 0]
+    assert game.public_state()["left_over_bags"] == [[0, 0, 0, 1, 0], [0] * 5]
     assert game.legal() == ["stop taking", "take E1"]
     play(game, "take E1")  # with the bag left over; nothing to pay
     assert moves(game) == ["take R3", "pay R2", "pay W", "take E2", "pay E3", "take E1"]
@@ -690,7 +846,7 @@ def test_the_worked_example_of_dungeon_d() -> None:
     assert game.queues[D] == [1, 0] and game.marseille[0] == 6  # the fourth adventurer stays
     assert game.legal() == [] and game.gather_dungeon == -1
     assert game.scores == [3 * 3 + 2 * 1 + 1 * 1, 0]
-    assert sorted(game.card_discard) == [(RUBY, 2), (EMERALD, 3)] and game.left_over_bags == [0] * 5
+    assert sorted(game.card_discard) == [(RUBY, 2), (EMERALD, 3)] and game.left_over_bags == [[0] * 5] * 2
 
 
 def test_cards_may_be_paid_while_something_is_owed() -> None:
@@ -703,10 +859,10 @@ def test_cards_may_be_paid_while_something_is_owed() -> None:
     play(game, "take G3")
     assert game.legal() == ["pay G1", "pay G2", "pay G3", "pay W"]
     play(game, "pay G2")
-    assert game.public_state()["left_over_bags"][GOLD] == 2
+    assert game.public_state()["left_over_bags"][0][GOLD] == 2
     assert game.legal() == ["pay G1", "pay G2", "pay G3", "pay W"]
     play(game, "pay G3")
-    assert game.public_state()["left_over_bags"][GOLD] == 2 and game.legal() == ["stop taking", "take G1"]
+    assert game.public_state()["left_over_bags"][0][GOLD] == 2 and game.legal() == ["stop taking", "take G1"]
     play(game, "take G1")
     assert game.gathered[0] == [] and game.scores[0] == 4 * 2  # round over: player 1 has nobody, Gold stands at 2
     assert game.corners["left-over bags suffice"] == 1
@@ -720,6 +876,46 @@ def test_left_over_bags_are_lost_in_the_next_dungeon() -> None:
     game.follow(game.scoring_round())
     play(game, "take G1")  # Gold-2 in F would cost the two bags left over
     assert game.legal() == [] and game.treasures[F] == [(GOLD, 2)]  # §8.4
+
+
+def test_in_a_variant_left_over_bags_last_until_the_scoring_round_ends() -> None:
+    """§8.4: in any dungeon, also after their player stopped in one; everybody sees them."""
+    game = new_game(2, rules=Rules(left_over_bags="round"))
+    put(game, A, (GOLD, 1), (GOLD, 3))
+    put(game, B, (GOLD, 3))
+    enter(game, A, 0, 0, 1)
+    enter(game, B, 0)
+    enter(game, F, 0, 1)
+    give(game, 0, (GOLD, 3))
+    give(game, 1, (GOLD, 2))
+    game.follow(game.scoring_round())
+    play(game, "take G1")
+    assert game.legal() == ["stop taking", "take G1"]
+    play(game, "stop taking")
+    state = game.public_state()
+    assert (state["gather_dungeon"], state["current_player"]) == (A, 1)
+    assert state["left_over_bags"] == [[2, 0, 0, 0, 0], [0] * 5]
+    assert game.legal() == ["stop taking", "take G1"]
+    play(game, "take G1")  # in B, two bags are too few for a Gold-3: player 0 is not asked
+    state = game.public_state()
+    assert (state["gather_dungeon"], state["current_player"], game.legal()) == (F, 0, ["stop taking", "take G2"])
+    assert state["left_over_bags"] == [[2, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
+    play(game, "take G2")  # with the bags left over in A: nothing to pay
+    assert moves(game)[-1] == "take G2" and game.corners["left-over bags of an earlier dungeon used"] == 1
+    assert game.legal() == [] and game.scores == [2 + 4, 2]
+    assert game.left_over_bags == [[0] * 5] * 2  # player 1's last one is lost now
+
+
+def test_in_a_variant_left_over_bags_of_an_earlier_dungeon_are_used_before_a_card() -> None:
+    """§8.4: one bag left over and a card pay for a Gold-2; a paid wild bag is of the kind it paid for."""
+    game = new_game(2, rules=Rules(left_over_bags="round"))
+    enter(game, A, 0)
+    enter(game, F, 0)
+    give(game, 0, (GOLD, 2))
+    give_wild(game, 0)
+    game.follow(game.scoring_round())
+    play(game, "take G1", "pay G2", "take G2")
+    assert moves(game) == ["take G1", "pay G2", "take G2", "pay W"] and forced_moves(game) == ["pay W"]
 
 
 def test_a_partly_affordable_token_cannot_be_taken() -> None:
@@ -816,6 +1012,51 @@ def test_the_game_ends_after_the_scoring_round_and_the_marble_stays() -> None:
     assert game.rewards("margin") == pytest.approx([(12 - 21.5) / 40, (40 - 7.5) / 40, (3 - 26) / 40])
 
 
+@pytest.mark.parametrize(
+    ("game_end", "score", "over"), [("scoring", 40, False), ("chest", 39, False), ("chest", 40, True)]
+)
+def test_in_a_variant_a_chest_action_without_scoring_ends_the_game(game_end: str, score: int, over: bool) -> None:
+    """§9.1: the marble stays (§3.2), and so do adventurers in bonus zones, for nothing is scored."""
+    game = new_game(2, tokens=[[(RUBY, 3), (GOLD, 3), (RUBY, 2)]], rules=Rules(game_end=game_end))
+    game.zones[POINTS] += [1]
+    game.marseille[1] -= 1
+    game.scores = [7, score]
+    game.cylinder = reference.CHEST
+    game.follow(game.rounds())
+    play(game, "put A", "put B")
+    assert not game.over
+    play(game, "put C")
+    assert game.terminated == over and not game.truncated and game.corners["end by a chest"] == over
+    assert game.public_state()["winners"] == [1] * over and game.zones[POINTS] == [1]
+    assert game.lanes[reference.CHEST] == LANES[2][reference.CHEST]
+    assert game.phase == ("over" if over else "return_marble")
+
+
+def test_in_that_variant_a_full_dungeon_is_scored_first() -> None:
+    """§9.1: who leads may change."""
+    game = new_game(2, tokens=[[(RUBY, 3), (GOLD, 3), (RUBY, 2)]], rules=Rules(game_end="chest"))
+    put(game, A, (SAPPHIRE, 1), (SAPPHIRE, 2))
+    enter(game, A, 0)
+    give(game, 0, (RUBY, 3))
+    game.scores = [35, 40]
+    game.cylinder = reference.CHEST
+    game.follow(game.rounds())
+    play(game, "put A", "put C", "put D")
+    assert game.phase == "take" and not game.over
+    play(game, "take R3")
+    assert game.terminated and game.scores == [44, 40] and game.winners == [0] and game.corners["end by a chest"] == 0
+
+
+def test_in_that_variant_a_skipped_chest_ends_nothing() -> None:
+    """§9.1 with §3.5."""
+    game = new_game(3, rules=Rules(game_end="chest"))
+    game.lanes = [[0, 1, 2, 0], [1, 2, 1, 2], [], [0, 1, 2, 0]]
+    game.scores = [40, 0, 0]
+    game.cylinder = reference.CHEST
+    game.follow(game.rounds())
+    assert not game.over and game.phase == "rearrange"
+
+
 def test_below_the_target_the_game_goes_on() -> None:
     game = end_by_scoring([39, 39])
     assert not game.over and game.public_state()["phase"] == "return_marble"
@@ -886,40 +1127,58 @@ def assert_phase_fields(game: Game) -> None:
     state = game.public_state()
     phase = state["phase"]
     placing = phase in ("place", "reinforce") or (phase == "discard" and state["cylinder"] == reference.ADVENTURERS)
-    assert bool(state["offer"]) == (phase == "deal")
+    within_a_deal = phase == "deal" or (phase == "discard" and bool(state["offer"]))
+    assert (state["recipient"] >= 0) == bool(state["offer"]) == within_a_deal
+    assert not (phase == "discard" and state["offer"]) or game.rules.discard == "at_once"
     assert bool(state["drawn_tokens"]) == (phase == "put_token")
     assert len(state["chest_dungeons"]) + len(state["drawn_tokens"]) in (0, 3)
     assert (state["taking"] is not None) == (phase == "pay")
     assert bool(state["gather_order"]) == (state["gather_dungeon"] >= 0) == (phase in ("take", "pay"))
     assert placing or (state["placements_left"], state["zone_used"]) == (0, False)
     assert (state["reinforcements_left"] > 0) == (phase == "reinforce")
-    assert phase in ("take", "pay") or not (any(state["left_over_bags"]) or any(state["gathered"]))
+    left_over = [seat for seat, bags in enumerate(state["left_over_bags"]) if any(bags)]
+    assert phase in ("take", "pay") or not (left_over or any(state["gathered"]))
+    assert game.rules.left_over_bags == "round" or left_over in ([], [state["current_player"]])
     if phase == "pay":
         kind, value = state["taking"]
-        assert 0 <= state["left_over_bags"][kind] < value
+        assert 0 <= state["left_over_bags"][state["current_player"]][kind] < value
     holding = [len(hand) + wilds for hand, wilds in zip(state["hands"], state["wilds"], strict=True)]
-    assert max(holding) <= (8 if phase in ("deal", "discard") else 7)
+    eight = [seat for seat, held in enumerate(holding) if held > reference.HAND_LIMIT]
+    assert max(holding) <= 8 and (not eight or phase in ("deal", "discard"))
+    assert game.rules.discard == "after_deal" or eight == [state["current_player"]] * (phase == "discard")
+    assert game.rules.refill == "short" or state["bag"]  # §6.2
     assert (phase == "over") == game.over == (state["current_player"] == -1) == bool(state["winners"])
     assert (len(game.legal()) >= 2) == (not game.over) and game.legal() == sorted(set(game.legal()))
 
 
-@pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_nothing_gets_lost_in_random_games(num_players: int) -> None:
-    corners: Counter[str] = Counter()
-    for seed in range(35):
-        game = RandomGame(num_players, seed)
-        while not game.over:
-            assert_conserved(game)
-            assert_phase_fields(game)
-            game.play_at_random()
+ALL_VARIANTS = [dict(zip(reference.VARIANTS, choice, strict=True)) for choice in product(*reference.VARIANTS.values())]
+
+
+def play_checked(game: RandomGame) -> Counter[str]:
+    while not game.over:
         assert_conserved(game)
         assert_phase_fields(game)
-        assert game.terminated != game.truncated
-        assert sum(game.rewards("win")) == pytest.approx(0)
-        assert sum(game.rewards("rank")) == pytest.approx(0)
-        assert sum(game.rewards("margin")) == pytest.approx(0)
-        corners += game.corners
-    assert corners["reshuffle"] and corners["refill"] and corners["left-over bags used"]
+        game.play_at_random()
+    assert_conserved(game)
+    assert_phase_fields(game)
+    assert game.terminated != game.truncated
+    for kind in ("win", "rank", "margin"):
+        assert sum(game.rewards(kind)) == pytest.approx(0)
+    return game.corners
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_nothing_gets_lost_in_random_games(num_players: int) -> None:
+    corners = sum((play_checked(RandomGame(num_players, seed)) for seed in range(20)), Counter())
+    assert corners["reshuffle"] and corners["refill of a short bag"] and corners["left-over bags used"]
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_nothing_gets_lost_in_random_games_with_any_variants(num_players: int) -> None:
+    """§1.10: all 32 combinations."""
+    assert len(ALL_VARIANTS) == 32
+    for seed, variants in enumerate(ALL_VARIANTS):
+        play_checked(RandomGame(num_players, seed, Rules(**variants)))
 
 
 def test_random_games_repeat() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import re
 import sys
 import time
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -17,11 +18,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from montecristo_env import GameBatch, InvalidArgument, Lane, Ruleset, Zone
+from montecristo_env import GameBatch, InvalidArgument, Lane, Ruleset, Zone, render
+from montecristo_env.agent import PublicView
 from montecristo_env.core.actions import DUNGEON_LETTERS, KIND_LETTERS
 from montecristo_env.core.constants import MOST_CARDS_HELD, Decision
-from montecristo_env.render import Drawing, Window, ansi, draw, html, rgb_array, svg
+from montecristo_env.render import Drawing, Games, Window
+from montecristo_env.render.board import draw_board
+from montecristo_env.render.markup import to_svg
 from montecristo_env.render.primitives import ANCHORS, Box, Group, Item, Text, columns, fit, text_width
+from montecristo_env.render.raster import to_pixels
+from montecristo_env.render.text import to_text
 from montecristo_env.render.words import code, sentence
 
 State = dict[str, Any]
@@ -86,9 +92,9 @@ def extreme() -> dict[str, State]:
         states[f"{n} players, all win"] = state
         state = copy.deepcopy(empty(n))
         state.update(phase="pay", gather_dungeon=5, gather_order=list(range(n)), taking=(2, 3), current_player=n - 1)
-        state["left_over_bags"] = [2, 2, 1, 2, 2]
+        state["left_over_bags"] = [[2, 2, 1, 2, 2], *([0] * 5 for _ in range(n - 1))]
         states[f"{n} players, paying"] = state
-        states[f"{n} players, taking"] = {**state, "phase": "take", "taking": None, "left_over_bags": [2] * 5}
+        states[f"{n} players, taking"] = {**state, "phase": "take", "taking": None, "left_over_bags": [[2] * 5] * n}
         state = copy.deepcopy(state)
         state.update(phase="put_token", gather_dungeon=-1, gather_order=[], taking=None, cylinder=Lane.CHEST)
         state.update(drawn_tokens=[(0, 3), (3, 3), (4, 3)], chest_dungeons=list(range(6)))
@@ -141,7 +147,7 @@ def apart(one: Box, other: Box) -> bool:
 @pytest.mark.parametrize("names", [None, WIDE_NAMES], ids=["colours", "wide names"])
 def test_everything_lies_inside_its_frame(names: list[str] | None) -> None:
     for label, state in everything().items():
-        drawing = draw(state, names=names and names[: seats(state)], target=10_000)
+        drawing = draw_board(state, names=names and names[: seats(state)], target=10_000)
         assert all(inside(shape.box, (0, 0, drawing.width, drawing.height)) for shape in drawing.shapes()), label
         for group in drawing.groups():
             for item in group.items[1:]:
@@ -150,7 +156,7 @@ def test_everything_lies_inside_its_frame(names: list[str] | None) -> None:
 
 def test_no_two_things_overlap() -> None:
     for label, state in everything().items():
-        drawing = draw(state)
+        drawing = draw_board(state)
         for group in drawing.groups():
             inner = [item for item in group.items if isinstance(item, Group | Text)]
             for one, other in combinations(inner, 2):
@@ -160,7 +166,7 @@ def test_no_two_things_overlap() -> None:
 @pytest.mark.parametrize("names", [None, WIDE_NAMES[:2] * 2], ids=["colours", "wide names"])
 def test_text_fits_by_the_widths_of_the_real_font(names: list[str] | None) -> None:
     for label, state in everything().items():
-        drawing = draw(state, names=names and names[: seats(state)], target=10_000)
+        drawing = draw_board(state, names=names and names[: seats(state)], target=10_000)
         boxes = []
         for group in drawing.groups():
             for text in group.items:
@@ -189,7 +195,7 @@ def test_text_that_does_not_fit_is_made_smaller_then_cut() -> None:
 
 def test_no_text_is_too_small_to_read() -> None:
     for state in everything().values():
-        assert min(shape.size for shape in draw(state).shapes() if isinstance(shape, Text)) >= 9
+        assert min(shape.size for shape in draw_board(state).shapes() if isinstance(shape, Text)) >= 9
 
 
 # --- Every public fact, exactly once ---------------------------------------------------------------------------------
@@ -232,7 +238,7 @@ def expected(state: State) -> Counter[tuple[str, str, str]]:
 
 def test_every_piece_is_drawn_once_where_it_is() -> None:
     for label, state in everything().items():
-        drawn = Counter((where, group.target, group.piece) for where, group in placed(draw(state).items))
+        drawn = Counter((where, group.target, group.piece) for where, group in placed(draw_board(state).items))
         assert drawn == expected(state), label
 
 
@@ -247,7 +253,7 @@ def texts(group: Group) -> list[str]:
 
 def test_queues_lanes_and_market_keep_their_order() -> None:
     for state in everything().values():
-        drawing = draw(state)
+        drawing = draw_board(state)
         for letter, dungeon in zip(DUNGEON_LETTERS, state["dungeons"], strict=True):
             pawns = [item for item in by_target(drawing, f"dungeon-{letter}").items if isinstance(item, Group)]
             queue = [pawn for pawn in pawns if pawn.piece.startswith("adventurer")]
@@ -263,7 +269,7 @@ def test_queues_lanes_and_market_keep_their_order() -> None:
 
 def test_numbers_are_shown() -> None:
     for state in everything().values():
-        drawing = draw(state, market_values=(9, 8, 7, 6, 5), target=77)
+        drawing = draw_board(state, market_values=(9, 8, 7, 6, 5), target=77)
         shown = [shape.text for shape in drawing.shapes() if isinstance(shape, Text)]
         assert f"Round {state['round']}  ·  77 points end the game" in shown
         for place, kind in enumerate(state["market"]):
@@ -279,7 +285,7 @@ def test_numbers_are_shown() -> None:
 
 def test_offered_cards_show_their_adventurers() -> None:
     state = played()["4 players, deal"]
-    drawing = draw(state, card_adventurers=(9, 8, 7))
+    drawing = draw_board(state, card_adventurers=(9, 8, 7))
     for kind, bags in state["offer"]:
         groups = [group for group in drawing.groups() if group.target == f"offer-{code((kind, bags))}"]
         assert texts(groups[0]) == [KIND_LETTERS[kind], str(bags), str(10 - bags)]
@@ -289,16 +295,16 @@ def test_nothing_hidden_is_drawn() -> None:
     games = GameBatch(8, 3, seed=5)
     games.play_random(100)
     other = games.resample_hidden(np.random.default_rng(0))
-    assert all(draw(games.public_state(row)) == draw(other.public_state(row)) for row in range(8))
+    assert all(draw_board(games.public_state(row)) == draw_board(other.public_state(row)) for row in range(8))
 
 
 def test_drawing_changes_nothing_and_json_is_enough() -> None:
     for state in everything().values():
         before = copy.deepcopy(state)
-        drawing = draw(state)
+        drawing = draw_board(state)
         assert state == before
-        assert draw(json.loads(json.dumps(state))) == drawing
-        assert ansi(json.loads(json.dumps(state))) == ansi(state)
+        assert draw_board(json.loads(json.dumps(state))) == drawing
+        assert to_text(json.loads(json.dumps(state))) == to_text(state)
 
 
 # --- Words -----------------------------------------------------------------------------------------------------------
@@ -306,8 +312,8 @@ def test_drawing_changes_nothing_and_json_is_enough() -> None:
 
 def said(state: State, **changes: Any) -> str:
     changed = {**state, **changes}
-    title = draw(changed).title
-    assert title.replace(" ", "") in ansi(changed, colour=False).replace("\n", "").replace(" ", "")
+    title = draw_board(changed).title
+    assert title.replace(" ", "") in to_text(changed, colour=False).replace("\n", "").replace(" ", "")
     return title
 
 
@@ -326,7 +332,7 @@ def test_every_decision_is_said_in_plain_words() -> None:
     assert said(state, **placing, zone_used=True) == "Blue may place 1 adventurer in a dungeon"
     assert said(state, phase="reinforce", reinforcements_left=2) == "Blue may send up to 2 reinforcements to dungeons"
     assert said(state, phase="put_token", drawn_tokens=[(1, 3), (0, 1)]) == "Blue puts Ruby 3 into a dungeon"
-    gathering = {"gather_dungeon": 2, "gather_order": [1, 0], "left_over_bags": [0, 1, 0, 0, 0]}
+    gathering = {"gather_dungeon": 2, "gather_order": [1, 0], "left_over_bags": [[0] * 5, [0, 1, 0, 0, 0], [0] * 5]}
     assert said(state, phase="take", **gathering) == "Blue may take a token from dungeon C"
     paying = {**gathering, "phase": "pay", "taking": (1, 3)}
     assert said(state, **paying) == "Blue pays for Ruby 3 from dungeon C: 2 ruby bags owed"
@@ -360,11 +366,11 @@ def test_who_gets_the_card_is_said_as_it_is() -> None:
 
 def test_names_are_shown_and_tamed() -> None:
     state = played()["4 players, place"]
-    drawing = draw(state, names=WIDE_NAMES)
+    drawing = draw_board(state, names=WIDE_NAMES)
     assert "Ünal Überläufer…" in texts(by_target(drawing, "player-1"))
-    assert "\x1b" not in svg(drawing) and "\x00" not in svg(drawing)
+    assert "\x1b" not in to_svg(drawing) and "\x00" not in to_svg(drawing)
     assert "<&> \"'[31m" in texts(by_target(drawing, "player-3"))
-    assert "Green" in texts(by_target(draw(state, names=["a", "b", " \x07", "d"]), "player-2"))
+    assert "Green" in texts(by_target(draw_board(state, names=["a", "b", " \x07", "d"]), "player-2"))
 
 
 # --- SVG and HTML ----------------------------------------------------------------------------------------------------
@@ -372,8 +378,8 @@ def test_names_are_shown_and_tamed() -> None:
 
 def test_svg_is_xml_with_all_targets() -> None:
     for label, state in everything().items():
-        drawing = draw(state, names=WIDE_NAMES[: seats(state)])
-        text = svg(drawing)
+        drawing = draw_board(state, names=WIDE_NAMES[: seats(state)])
+        text = to_svg(drawing)
         root = ET.fromstring(text.encode())
         assert root.tag == f"{SVG}svg" and root.get("viewBox") == f"0 0 {drawing.width} {drawing.height}"
         assert root.findtext(f"{SVG}title") == drawing.title
@@ -388,9 +394,33 @@ def test_svg_is_xml_with_all_targets() -> None:
         assert "http" not in text.replace("http://www.w3.org/2000/svg", "")  # nothing from elsewhere
 
 
-def test_html_is_the_svg_in_a_box() -> None:
-    state = played()["2 players, place"]
-    assert html(state, names=["a", "b"]) == f'<div style="max-width: 1280px">{svg(draw(state, names=["a", "b"]))}</div>'
+@pytest.mark.parametrize("seen", [lambda games: games, PublicView], ids=["games", "view"])
+def test_all_outputs_show_a_game_of_a_batch_by_its_own_rules(seen: Callable[[GameBatch], Games]) -> None:
+    rules = Ruleset(market=(3, 3, 2, 2, 1), card_adventurers=(0, 4, 2), target=25)
+    games = GameBatch(3, 2, seed=0, ruleset=rules)
+    games.play_random(20)
+    shown, names = seen(games), ["Ada", "Bo"]
+    settings = {"names": names, "market_values": rules.market, "card_adventurers": rules.card_adventurers}
+    drawing = draw_board(games.public_state(2), target=25, **settings)
+    assert render.draw(shown, 2, names=names) == drawing != render.draw(shown, 0, names=names)
+    assert render.svg(shown, 2, names=names) == to_svg(drawing)
+    assert render.html(shown, 2, names=names) == f'<div style="max-width: 1280px">{to_svg(drawing)}</div>'
+    assert render.ansi(shown, 2, names=names, colour=False) == to_text(games.public_state(2), colour=False, **settings)
+
+
+def test_the_outputs_are_called_alike() -> None:
+    for output in (render.draw, render.svg, render.html, render.ansi, render.rgb_array):
+        first = list(inspect.signature(output).parameters.values())[:3]
+        assert [(p.name, p.kind) for p in first] == [
+            ("games", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            ("game", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            ("names", inspect.Parameter.KEYWORD_ONLY),
+        ]
+        for wrong in (GameBatch(1).public_state(), None, "games"):
+            with pytest.raises(InvalidArgument, match="games must be a GameBatch or a PublicView"):
+                output(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument, match="a game is a whole number from 0 to 0, not 1"):
+            output(GameBatch(1), 1)
 
 
 # --- Text ------------------------------------------------------------------------------------------------------------
@@ -401,8 +431,8 @@ CODES = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.mark.parametrize("names", [None, WIDE_NAMES], ids=["colours", "wide names"])
 def test_no_line_is_wider_than_a_hundred_columns(names: list[str] | None) -> None:
     for label, state in everything().items():
-        coloured = ansi(state, names=names and names[: seats(state)])
-        plain = ansi(state, names=names and names[: seats(state)], colour=False)
+        coloured = to_text(state, names=names and names[: seats(state)])
+        plain = to_text(state, names=names and names[: seats(state)], colour=False)
         assert "\x1b" in coloured and "\x1b" not in plain and CODES.sub("", coloured) == plain
         assert max(map(columns, plain.splitlines())) <= 100, label
         assert all(line == line.rstrip() for line in plain.splitlines())
@@ -410,7 +440,7 @@ def test_no_line_is_wider_than_a_hundred_columns(names: list[str] | None) -> Non
 
 def test_text_tells_every_public_fact() -> None:
     for label, state in everything().items():
-        lines = ansi(state, market_values=(9, 8, 7, 6, 5), colour=False).splitlines()
+        lines = to_text(state, market_values=(9, 8, 7, 6, 5), colour=False).splitlines()
         top = next(number for number, line in enumerate(lines) if line.startswith("Castle"))
         for number, (letter, dungeon) in enumerate(zip(DUNGEON_LETTERS, state["dungeons"], strict=True)):
             tokens = " ".join([*map(code, dungeon["tokens"]), *["--"] * (4 - len(dungeon["tokens"]))])
@@ -458,19 +488,19 @@ def pygame(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def test_pixels(pygame: Any) -> None:
     state = played()["3 players, place"]
-    picture = rgb_array(draw(state))
+    picture = to_pixels(draw_board(state))
     assert picture.shape == (720, 1280, 3) and picture.dtype == np.uint8
     assert picture.flags.c_contiguous and picture.flags.writeable and picture.flags.owndata
     assert not pygame.display.get_init(), "pictures need no display"
-    assert np.array_equal(picture, rgb_array(draw(state)))
-    assert not np.array_equal(picture, rgb_array(draw(played()["3 players, take"])))
-    assert rgb_array(draw(state), width=640).shape == (360, 640, 3)
-    assert rgb_array(draw(state), width=1921).shape == (1081, 1921, 3)
+    assert np.array_equal(picture, to_pixels(draw_board(state)))
+    assert not np.array_equal(picture, to_pixels(draw_board(played()["3 players, take"])))
+    assert to_pixels(draw_board(state), width=640).shape == (360, 640, 3)
+    assert to_pixels(draw_board(state), width=1921).shape == (1081, 1921, 3)
 
 
 def test_every_part_of_the_state_is_seen(pygame: Any) -> None:
     state = empty(2)
-    blank = rgb_array(draw(state))
+    blank = to_pixels(draw_board(state))
     changes: list[State] = [
         {"scores": [1, 0]},
         {"supply": [1, 0]},
@@ -485,38 +515,38 @@ def test_every_part_of_the_state_is_seen(pygame: Any) -> None:
         {"market": [4, 3, 2, 1, 0] if state["market"] != [4, 3, 2, 1, 0] else [0, 1, 2, 3, 4]},
     ]
     for change in changes:
-        assert not np.array_equal(blank, rgb_array(draw({**state, **change}))), change
+        assert not np.array_equal(blank, to_pixels(draw_board({**state, **change}))), change
 
 
 def test_pixels_survive_that_somebody_quits_pygame(pygame: Any) -> None:
-    drawing = draw(played()["2 players, place"])
-    before = rgb_array(drawing)
+    drawing = draw_board(played()["2 players, place"])
+    before = to_pixels(drawing)
     pygame.quit()
-    assert np.array_equal(before, rgb_array(drawing))
+    assert np.array_equal(before, to_pixels(drawing))
     pygame.quit()
     pygame.init()
-    assert np.array_equal(before, rgb_array(drawing))
+    assert np.array_equal(before, to_pixels(drawing))
 
 
 def test_without_pygame_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawing = draw(played()["2 players, place"])
+    drawing = draw_board(played()["2 players, place"])
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(ImportError, match=r"pip install 'montecristo-env\[render\]'"):
-        rgb_array(drawing)
+        to_pixels(drawing)
     with pytest.raises(ImportError, match=r"pip install 'montecristo-env\[render\]'"):
         Window()
 
 
 def test_window_opens_updates_and_closes(pygame: Any) -> None:
-    first, second = (draw(played()[f"2 players, {phase}"]) for phase in ("place", "take"))
+    first, second = (draw_board(played()[f"2 players, {phase}"]) for phase in ("place", "take"))
     window = Window()
     assert not pygame.display.get_init(), "a window opens with the first drawing"
     window.show(first)
     surface = window._window.get_surface()
     shown = pygame.surfarray.array3d(surface).swapaxes(0, 1)
-    assert np.array_equal(shown, rgb_array(first))
+    assert np.array_equal(shown, to_pixels(first))
     window.show(second)
-    assert np.array_equal(pygame.surfarray.array3d(surface).swapaxes(0, 1), rgb_array(second))
+    assert np.array_equal(pygame.surfarray.array3d(surface).swapaxes(0, 1), to_pixels(second))
     assert not window.closed
     window.close()
     window.close()
@@ -525,7 +555,7 @@ def test_window_opens_updates_and_closes(pygame: Any) -> None:
 
 
 def test_a_window_that_the_user_closes_stays_closed(pygame: Any) -> None:
-    drawing = draw(played()["2 players, place"])
+    drawing = draw_board(played()["2 players, place"])
     one, other = Window(width=320), Window(width=320)
     one.show(drawing)
     other.show(drawing)
@@ -539,7 +569,7 @@ def test_a_window_that_the_user_closes_stays_closed(pygame: Any) -> None:
 
 
 def test_a_window_survives_that_somebody_quits_pygame(pygame: Any) -> None:
-    drawing = draw(played()["2 players, place"])
+    drawing = draw_board(played()["2 players, place"])
     window = Window(width=320)
     window.show(drawing)
     pygame.quit()
@@ -555,7 +585,7 @@ def test_a_window_survives_that_somebody_quits_pygame(pygame: Any) -> None:
 
 
 def test_a_window_keeps_its_pace(pygame: Any) -> None:
-    drawing = draw(played()["2 players, place"])
+    drawing = draw_board(played()["2 players, place"])
     window = Window(width=320, fps=5)
     start = time.monotonic()
     for _ in range(3):
@@ -567,7 +597,7 @@ def test_a_window_keeps_its_pace(pygame: Any) -> None:
 # --- Bad input -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("show", [draw, ansi])
+@pytest.mark.parametrize("show", [draw_board, to_text])
 def test_bad_input_is_refused(show: Any) -> None:
     state = played()["2 players, place"]
     broken: list[Any] = [None, [], GameBatch(1).states[0], {}, {key: state[key] for key in state if key != "lanes"}]
@@ -599,7 +629,9 @@ def test_bad_input_is_refused(show: Any) -> None:
         {"dungeons": [{"tokens": [(0, 1)] * 5, "queue": []}] * 6},
         {"dungeons": [{}] * 6},
         {"supply": [10, 0]},
-        {"left_over_bags": [0] * 4},
+        {"left_over_bags": [[0] * 4] * 2},
+        {"left_over_bags": [[0] * 5]},
+        {"left_over_bags": [[3, 0, 0, 0, 0]] * 2},
     ]
     for bad in broken + [{**state, **change} for change in changes]:
         with pytest.raises(InvalidArgument):
@@ -618,23 +650,23 @@ def test_bad_input_of_the_outputs_is_refused(pygame: Any) -> None:
     state = played()["2 players, place"]
     for target in (0, -1, "40", 40.5):
         with pytest.raises(InvalidArgument, match="target"):
-            draw(state, target=target)  # type: ignore[arg-type]
+            draw_board(state, target=target)  # type: ignore[arg-type]
     for width in (0, 159, 7681, 12.5, "wide"):
         with pytest.raises(InvalidArgument, match="width"):
-            rgb_array(draw(state), width=width)  # type: ignore[arg-type]
+            to_pixels(draw_board(state), width=width)  # type: ignore[arg-type]
         with pytest.raises(InvalidArgument, match="width"):
             Window(width=width)  # type: ignore[arg-type]
     for fps in (0, -1, float("nan"), "fast"):
         with pytest.raises(InvalidArgument, match="fps"):
             Window(fps=fps)  # type: ignore[arg-type]
     show: Any
-    for show in (svg, rgb_array, Window().show):
+    for show in (to_svg, to_pixels, Window().show):
         with pytest.raises(InvalidArgument, match="drawing"):
             show(state)
 
 
 def test_rules_of_the_house_are_drawn() -> None:
     rules = Ruleset(market=(3, 3, 2, 2, 1), card_adventurers=(0, 4, 2), target=25)
-    state = GameBatch(1, 2, seed=0, ruleset=rules).public_state()
-    drawing = draw(state, market_values=rules.market, card_adventurers=rules.card_adventurers, target=rules.target)
+    games = GameBatch(1, 2, seed=0, ruleset=rules)
+    drawing, state = render.draw(games), games.public_state()
     assert [texts(by_target(drawing, f"market-{KIND_LETTERS[kind]}"))[0] for kind in state["market"]] == list("33221")

@@ -17,8 +17,9 @@ import pytest
 
 from montecristo_env import DamagedRecord, GameBatch, GameRecord, InvalidArgument, PublicView, Ruleset
 from montecristo_env.agent import Evaluation, opinion
-from montecristo_env.render import Drawing, draw, svg
-from montecristo_env.render.board import draw_parts
+from montecristo_env.render import Drawing
+from montecristo_env.render.board import draw_board, draw_parts
+from montecristo_env.render.markup import to_svg
 from montecristo_env.render.primitives import Group
 from montecristo_env.replay import write_replay
 from montecristo_env.web.film import page
@@ -77,7 +78,7 @@ def test_every_step_shows_the_board_that_the_other_outputs_draw(n: int) -> None:
     for step in range(0, len(positions), 7):
         rules, state = record.ruleset, positions[step].games.public_state()
         names = display_names(record.players)
-        whole = svg(draw(state, names=names, target=rules.target)).replace("\n", "")
+        whole = to_svg(draw_board(state, names=names, target=rules.target)).replace("\n", "")
         for name, part in shown(film, step).items():
             assert part.removesuffix("</g>") in whole, name  # the castle goes on with its dungeons
         assert film["steps"][step]["scores"] == state["scores"]
@@ -87,7 +88,7 @@ def test_every_step_shows_the_board_that_the_other_outputs_draw(n: int) -> None:
 def test_the_parts_are_the_whole_board_but_for_its_header() -> None:
     for n in (2, 3, 4):
         state = GameBatch(1, n, seed=0).public_state()
-        (whole,) = draw(state).items
+        (whole,) = draw_board(state).items
         assert isinstance(whole, Group)
         _, header, *rest = whole.items
         drawn = [shape for part in draw_parts(state).values() for shape in Drawing(0, 0, "", (part,)).shapes()]
@@ -238,6 +239,8 @@ def test_an_agent_that_only_acts_is_asked_several_times() -> None:
         {"value": "high"},
         {"value": None},
         {"value": float("inf")},
+        {"value": 10**400},
+        {"probabilities": {"MOVE": 10**400}},
     ],
 )
 def test_wrong_annotations_are_refused_and_named(annotation: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from montecristo_agents.matches import Results
 from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, make_agent
 from montecristo_env.agent import PublicView
+from montecristo_env.files import locked
 from montecristo_train import rllib, rllib_sweep
 from montecristo_train.credit import seat_advantages
 from montecristo_train.ppo import AGENT, METRICS, new_folder, read_settings
@@ -51,7 +52,7 @@ TINY = dataclasses.replace(
     evaluate_deals=2,
     checkpoint_every=1,
 )
-LONG = 120  # seconds until a runner is started again, at most
+LONG = 600  # seconds until a runner is started again, at most
 # Enough to learn that some moves are better than others.
 SHORT = dataclasses.replace(
     TINY,
@@ -227,8 +228,31 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="5 runners cannot share 12 tables equally"):
         rllib.make_config(dataclasses.replace(TINY, runners=5))
     new_folder(tmp_path / "run", TINY)
-    with pytest.raises(InvalidArgument, match="has no checkpoint to go on from"):
+    with locked(tmp_path / "run"), pytest.raises(InvalidArgument, match="another process works in"):
         rllib.main(["--resume", str(tmp_path / "run")])
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    new_folder(folder, dataclasses.replace(TINY, steps=12 * 16))
+    (folder / METRICS).write_text('{"steps": 99}\n')
+    rllib.main(["--resume", str(folder)])
+    assert [json.loads(line)["steps"] for line in (folder / METRICS).read_text().splitlines()] == [12 * 16]
+    (checkpoint,) = (folder / rllib.CHECKPOINTS).iterdir()
+    rllib.check(checkpoint)
+    for path in [path for path in checkpoint.rglob("*") if path.is_file()]:
+        content = path.read_bytes()
+        place = len(content) // 2
+        for damaged in (content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :], content[:-1], None):
+            path.unlink() if damaged is None else path.write_bytes(damaged)
+            with pytest.raises(InvalidArgument, match=f"{checkpoint} is damaged, its checksum is not that"):
+                rllib.check(checkpoint)
+        path.write_bytes(content)
+    rllib.check(checkpoint)
+    (checkpoint / rllib.CHECKSUM).unlink()
+    with pytest.raises(InvalidArgument, match="is damaged"):
+        rllib.main(["--resume", str(folder)])
 
 
 @pytest.mark.usefixtures("_ray")

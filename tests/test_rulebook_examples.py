@@ -19,6 +19,11 @@ ENTERS = [f"enter {letter}" for letter in DUNGEONS]
 LEFT = [(GOLD, 1), (GOLD, 2), (GOLD, 3)]  # tokens to draw where it does not matter which
 
 
+def by(**variants: str) -> Ruleset:
+    """The usual rules with these variants (§1.10)."""
+    return Ruleset.from_dict(variants)
+
+
 def chest(table: Table, *puts: str) -> None:
     """The chest is opened, three gold tokens are drawn; they go where the test says."""
     table.draw_tokens_next(*LEFT)
@@ -61,9 +66,9 @@ def test_the_market_space_gives_the_value(space: int, points: int) -> None:
     assert points_of((RUBY, 3), market=tuple(market)) == points
 
 
-def test_yellow_takes_three_treasures_from_dungeon_d_and_leaves_his_fourth_adventurer() -> None:
+def test_yellow_takes_three_treasures_from_dungeon_d_and_leaves_a_fourth_adventurer() -> None:
     """The rulebook, "Treasure gathering": Ruby-3, Emerald-2 and Emerald-1 for a 2-bag ruby card, a wild bag and a 3-bag
-    emerald card; his three highest adventurers go to Marseille, the fourth stays (§8.3, §8.4, §8.5)."""
+    emerald card; their three highest adventurers go to Marseille, the fourth stays (§8.3, §8.4, §8.5)."""
     table = Table(4)
     table.market(RUBY, SAPPHIRE, GOLD, EMERALD, DIAMOND)
     table.put(D, (RUBY, 3), (EMERALD, 2), (EMERALD, 1))
@@ -81,7 +86,7 @@ def test_yellow_takes_three_treasures_from_dungeon_d_and_leaves_his_fourth_adven
     table.play("pay R2")
     assert table.forced[-1] == "pay W"  # only the wild bag is left for the third ruby bag
     table.play("take E2")  # with the emerald card, which is the only way
-    assert table.forced[-1] == "pay E3" and table.state["left_over_bags"] == [0, 0, 0, 1, 0]
+    assert table.forced[-1] == "pay E3" and table.state["left_over_bags"][YELLOW] == [0, 0, 0, 1, 0]
     table.play("take E1")  # with the left-over bag: nothing to pay
     assert table.forced[-1] == "pay E3" and len(table.forced) == 2
 
@@ -193,7 +198,7 @@ def test_a_round_with_skipped_lanes_counts() -> None:
 # --- Supply (§4) -----------------------------------------------------------------------------------------------------
 
 
-def test_the_active_player_serves_himself_first_then_clockwise() -> None:
+def test_the_active_player_serves_themselves_first_then_clockwise() -> None:
     """§4.1, §4.2, §11.4."""
     table = Table(3)
     table.lanes([1, 0, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1])
@@ -232,39 +237,103 @@ def test_a_short_pile_is_drawn_first_then_the_discards_are_shuffled() -> None:
     assert table.row["shuffles"] == 2
 
 
-def test_the_pile_is_not_shuffled_before_a_card_is_needed() -> None:
-    """§4.3: a draw that empties the pile leaves the discards where they are."""
-    table = Table(2)
+@pytest.mark.parametrize("reshuffle", ["needed", "empty"])
+def test_a_draw_that_empties_the_pile_shuffles_the_discards_in_a_variant_only(reshuffle: str) -> None:
+    """§4.3: the two last cards are drawn, no other is needed."""
+    table = Table(2, by(reshuffle=reshuffle))
     table.discard(*[card for card in all_pieces(table.games.ruleset.deck) if card[0] != DIAMOND or card[1] == 1])
     table.discard((DIAMOND, 2), (DIAMOND, 3))
     table.begin()
-    assert table.facts("pile_size", "offer") == [0, [(DIAMOND, 2), (DIAMOND, 3)]]
-    assert len(table.state["card_discard"]) == 28 and table.row["shuffles"] == 1
+    assert table.state["offer"] == [(DIAMOND, 2), (DIAMOND, 3)]
+    shuffled = reshuffle == "empty"
+    assert (table.state["pile_size"], len(table.state["card_discard"])) == ((28, 0) if shuffled else (0, 28))
+    assert table.row["shuffles"] == 1 + shuffled
 
 
+def test_in_that_variant_a_pile_that_runs_out_within_a_deal_is_shuffled_once() -> None:
+    """§4.3: between the two draws; the second takes no last card."""
+    table = Table(2, by(reshuffle="empty"))
+    table.discard(*[card for card in all_pieces(table.games.ruleset.deck) if card != (DIAMOND, 3)])
+    table.give_wild(1)
+    table.begin()
+    assert table.facts("pile_size", "card_discard") == [27, []] and table.row["shuffles"] == 2
+
+
+def test_in_that_variant_a_wild_bag_that_is_the_last_card_shuffles_the_discards() -> None:
+    """§4.3, §5.3: before its owner discards an eighth card, so without that card."""
+    table = Table(2, by(reshuffle="empty"))
+    table.give_any(0, 7)
+    table.discard(*sorted(table.pile_cards())[:22])
+    placing(table, 3, 2)
+    table.play("visit wild")
+    assert table.facts("phase", "pile_size", "card_discard") == ["discard", 22, []] and table.row["shuffles"] == 2
+    card = next(move for move in table.legal if move != "discard W")
+    table.play(card)
+    assert table.state["pile_size"] == 22 and len(table.state["card_discard"]) == 1 and table.row["shuffles"] == 2
+
+
+@pytest.mark.parametrize("reshuffle", ["needed", "empty"])
+def test_a_returned_wild_bag_that_alone_is_the_pile_is_a_last_card_too(reshuffle: str) -> None:
+    """§4.3, §4.6: player 0 returns it to the empty pile, player 1 takes it beside a card that was discarded."""
+    table = Table(4, by(reshuffle=reshuffle))
+    table.lanes([0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2])
+    table.give_wild(0)
+    table.give_any(0, 6)
+    for player in (1, 2, 3):
+        table.give_any(player, 7)
+    table.begin()  # two cards are left, for players 0 and 1
+    while table.state["phase"] != "return_marble":
+        table.play("discard W" if "discard W" in table.legal else table.legal[0])
+    assert table.state["pile_size"] == 1 and len(table.state["card_discard"]) == 1 and table.row["shuffles"] == 1
+    table.play("return chest", "visit wild")
+    assert table.facts("phase", "current_player", "wilds") == ["discard", 1, [0, 1, 0, 0]]
+    shuffled = reshuffle == "empty"
+    assert (table.state["pile_size"], len(table.state["card_discard"])) == ((1, 0) if shuffled else (0, 1))
+    assert table.row["shuffles"] == 1 + shuffled
+
+
+def test_in_that_variant_without_discards_a_new_pile_waits_until_a_card_is_needed() -> None:
+    """§4.3: nothing was discarded when the last card was drawn; what is discarded later makes no pile by itself."""
+    table = Table(4, by(reshuffle="empty"))
+    table.lanes([0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2])
+    for player in range(4):
+        table.give_any(player, 7)
+    table.begin()  # two cards are left to deal, to players 0 and 1
+    while table.state["phase"] in ("deal", "discard"):
+        table.play(table.legal[0])
+    assert table.state["pile_size"] == 0 and len(table.state["card_discard"]) == 2 and table.row["shuffles"] == 1
+    table.play("return chest")
+    assert table.facts("phase", "current_player") == ["place", 1]
+    table.play("visit wild")
+    assert table.facts("phase", "pile_size", "card_discard") == ["discard", 1, []] and table.row["shuffles"] == 2
+
+
+@pytest.mark.parametrize("discarding", ["at_once", "after_deal"])
 @pytest.mark.parametrize(("sizes", "served"), [((7, 7, 7, 7), [2, 3]), ((7, 7, 7, 6), [2, 3, 0])])
-def test_too_few_cards_serve_the_active_player_first(sizes: tuple[int, ...], served: list[int]) -> None:
-    """§4.4, then §4.5."""
-    table = Table(4)
+def test_too_few_cards_serve_the_active_player_first(
+    sizes: tuple[int, ...], served: list[int], discarding: str
+) -> None:
+    """§4.4; who is served with an eighth card discards one (§4.5)."""
+    table = Table(4, by(discard=discarding))
     table.lanes([2, 0, 1, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2])
     for player, size in enumerate(sizes):
         table.give_any(player, size)
     table.begin()
-    while table.state["phase"] == "deal":
+    asked = []
+    while table.state["phase"] in ("deal", "discard"):
+        asked.append((table.state["phase"], table.state["current_player"]))
         table.play(table.legal[0])
-    sizes_now = [len(hand) for hand in table.state["hands"]]
-    assert sizes_now == [size + (player in served) for player, size in enumerate(sizes)]
-    discarding = []
-    while table.state["phase"] == "discard":
-        discarding.append(table.state["current_player"])
-        table.play(table.legal[0])
-    assert discarding == [player for player in served if sizes[player] == 7]  # clockwise from the active player
+    discarded = [player for phase, player in asked if phase == "discard"]
+    assert discarded == [player for player in served if sizes[player] == 7]  # clockwise from the active player
+    if discarding == "after_deal":
+        assert asked == sorted(asked, key=lambda one: one[0] == "discard")
     assert [len(hand) for hand in table.state["hands"]] == [7, 7, 7, 7]
+    assert len(table.state["card_discard"]) == len(discarded)
 
 
-def test_the_hand_limit_counts_wild_bags_and_is_asked_after_the_whole_deal() -> None:
-    """§4.5: clockwise from the active player, the new card included; a wild bag goes unseen under the pile (§4.6)."""
-    table = Table(3)
+def with_full_hands(discarding: str) -> Table:
+    """Player 1 deals; players 2 and 0 have seven cards, two of player 0's being wild bags."""
+    table = Table(3, by(discard=discarding))
     table.lanes([1, 0, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1])
     table.give(0, (GOLD, 1), (GOLD, 1), (GOLD, 2), (GOLD, 2), (GOLD, 3))
     table.give_wild(0, (EMERALD, 1))
@@ -272,17 +341,58 @@ def test_the_hand_limit_counts_wild_bags_and_is_asked_after_the_whole_deal() -> 
     table.give(2, (RUBY, 1), (RUBY, 1), (RUBY, 2), (RUBY, 2), (RUBY, 3), (RUBY, 3), (SAPPHIRE, 1))
     table.draw_next((DIAMOND, 1), (DIAMOND, 2), (DIAMOND, 3))
     table.begin()
+    return table
+
+
+def test_an_eighth_card_is_discarded_before_the_next_one_is_dealt() -> None:
+    """§4.5: at once, but after its adventurers came (§4.2); the new card may go, and wild bags count."""
+    table = with_full_hands("at_once")
+    table.play("deal D1")
+    before = table.state["supply"]
+    table.play("deal D2")
+    assert table.facts("phase", "active_player", "current_player") == ["discard", 1, 2]
+    assert table.facts("offer", "recipient") == [[(DIAMOND, 3)], 0]  # whose card comes next
+    assert table.state["supply"] == [before[0], before[1], before[2] + 2]
+    assert table.legal == ["discard D2", "discard R1", "discard R2", "discard R3", "discard S1"]
+    assert table.forced == []  # the last card waits too
+    table.play("discard R3")
+    assert table.forced == ["deal D3"] and table.state["card_discard"] == [(RUBY, 3)]
+    assert table.facts("phase", "current_player", "offer", "recipient") == ["discard", 0, [], -1]
+    assert table.legal == ["discard D3", "discard G1", "discard G2", "discard G3", "discard W"]
+    pile = table.pile_cards()
+    table.play("discard W")
+    assert table.pile_cards() == [*pile, (EMERALD, 1)]  # the one held longest, unseen under the pile (§4.6)
+    assert table.wild_cards(0) == [(EMERALD, 2)] and table.state["wilds"] == [1, 0, 0]
+    assert table.state["card_discard"] == [(RUBY, 3)] and table.state["phase"] == "return_marble"
+
+
+def test_the_active_player_discards_an_eighth_card_before_they_choose_for_the_others() -> None:
+    """§4.5."""
+    table = Table(3)
+    table.lanes([1, 0, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1])
+    table.give(1, *[(RUBY, bags) for bags in (1, 2, 3) for _ in range(2)], (GOLD, 1))
+    table.draw_next((DIAMOND, 1), (DIAMOND, 2), (DIAMOND, 3))
+    table.begin()
+    table.play("deal D3")
+    assert table.facts("phase", "current_player", "recipient") == ["discard", 1, 2]
+    assert table.state["offer"] == [(DIAMOND, 1), (DIAMOND, 2)]
+    table.play("discard D3")
+    assert table.facts("phase", "current_player", "recipient") == ["deal", 1, 2]
+    assert table.legal == ["deal D1", "deal D2"] and table.state["card_discard"] == [(DIAMOND, 3)]
+
+
+def test_in_a_variant_eighth_cards_are_discarded_after_the_whole_deal_clockwise_from_the_active_player() -> None:
+    """§4.5."""
+    table = with_full_hands("after_deal")
     table.play("deal D1", "deal D2")
+    assert table.forced == ["deal D3"] and table.facts("offer", "recipient") == [[], -1]
     assert table.facts("phase", "active_player", "current_player") == ["discard", 1, 2]
     assert table.legal == ["discard D2", "discard R1", "discard R2", "discard R3", "discard S1"]
     table.play("discard D2")
     assert table.facts("card_discard", "current_player") == [[(DIAMOND, 2)], 0]
     assert table.legal == ["discard D3", "discard G1", "discard G2", "discard G3", "discard W"]
-    pile = table.pile_cards()
     table.play("discard W")
-    assert table.pile_cards() == [*pile, (EMERALD, 1)]  # the one held longest
-    assert table.wild_cards(0) == [(EMERALD, 2)] and table.state["wilds"] == [1, 0, 0]
-    assert table.state["card_discard"] == [(DIAMOND, 2)] and table.state["phase"] == "return_marble"
+    assert table.wild_cards(0) == [(EMERALD, 2)] and table.state["phase"] == "return_marble"
 
 
 def test_seven_cards_are_no_reason_to_discard() -> None:
@@ -369,7 +479,7 @@ def test_a_wild_bag_comes_unseen_and_its_adventurers_do_not_count() -> None:
     assert table.facts("wilds", "hands", "supply", "pile_size") == [[1, 0], [[], []], [1, 2], 29]
 
 
-def test_with_eight_cards_after_a_wild_bag_he_discards_at_once_and_goes_on_placing() -> None:
+def test_with_eight_cards_after_a_wild_bag_they_discard_at_once_and_go_on_placing() -> None:
     """§5.3, §4.5."""
     table = Table(2)
     table.give_any(0, 7)
@@ -383,7 +493,7 @@ def test_with_eight_cards_after_a_wild_bag_he_discards_at_once_and_goes_on_placi
 
 
 def test_a_wild_bag_of_another_player_over_the_limit_is_discarded_before_the_next_player_places() -> None:
-    """§5.3: he discards at once; the turn then passes on."""
+    """§5.3: they discard at once; the turn then passes on."""
     table = Table(3)
     table.give_any(1, 7)
     placing(table, 1, 1, 1)
@@ -453,7 +563,7 @@ def test_reinforcements_come_before_the_next_placement_and_do_not_count() -> Non
     assert [table.state["dungeons"][dungeon]["queue"] for dungeon in (A, B)] == [[0, 0], [0, 0]]
 
 
-def test_what_reinforcements_he_does_not_use_is_lost() -> None:
+def test_unused_reinforcements_are_lost() -> None:
     """§5.6."""
     table = placing(Table(2), 5, 2)
     table.play("visit reinforcement", "reinforce C", "stop reinforcing")
@@ -468,7 +578,7 @@ def test_reinforcement_with_nobody_to_place_asks_nothing() -> None:
     assert table.facts("phase", "current_player", "reinforcements_left") == ["place", 1, 0]
 
 
-def test_a_reinforcement_of_another_player_is_his_too() -> None:
+def test_another_player_may_reinforce_too() -> None:
     """§5.6 with §5.1: one placement, then two more into dungeons."""
     table = placing(Table(2), 1, 3)
     table.play("stop placing", "visit reinforcement", "reinforce E", "reinforce F")
@@ -507,20 +617,40 @@ def test_scoring_waits_for_the_third_token() -> None:
     assert table.facts("phase", "gather_dungeon", "lanes") == ["take", A, lanes]  # before the marble moves
 
 
-@pytest.mark.parametrize(("left", "refilled"), [(2, True), (3, False), (0, True)])
-def test_the_bag_is_refilled_only_when_three_cannot_be_drawn(left: int, refilled: bool) -> None:
-    """§6.2: the discards go back first, all three come from the mix; a draw that empties the bag refills nothing."""
-    table = Table(2)
+@pytest.mark.parametrize("refill", ["empty", "short"])
+@pytest.mark.parametrize("left", [0, 2, 3, 4])
+def test_the_bag_is_refilled_when_three_cannot_be_drawn_and_by_default_when_a_draw_empties_it(
+    left: int, refill: str
+) -> None:
+    """§6.2: the discards go back first and all three come from the mix; or the last three are drawn first, and what
+    lies discarded goes back before they are placed."""
+    table = Table(2, by(refill=refill))
     tokens = all_pieces(table.games.ruleset.tokens)
     table.discard_tokens(*tokens[left:])
     table.begin(Lane.CHEST)
+    refilled = left < 3 or (left == 3 and refill == "empty")
     state = table.state
+    assert state["phase"] == "put_token"
+    if left == 3:
+        assert sorted(state["drawn_tokens"]) == tokens[:3]
     if refilled:
         assert len(state["bag"]) == 27 and state["token_discard"] == []
     else:
-        assert state["bag"] == [] and len(state["token_discard"]) == 27
-        assert sorted(state["drawn_tokens"]) == tokens[:3]
+        assert len(state["bag"]) == left - 3 and state["token_discard"] == tokens[left:]
     assert table.row["refills"] == 1 + refilled
+
+
+def test_tokens_that_are_scored_after_the_bag_was_refilled_stay_out_of_it() -> None:
+    """§6.2: only what lies discarded when the draw empties the bag goes back."""
+    table = Table(2)
+    table.put(A, (RUBY, 1), (RUBY, 2), (RUBY, 3))
+    left = [token for token in all_pieces(table.games.ruleset.tokens) if token not in LEFT]
+    for token in [(RUBY, 1), (RUBY, 2), (RUBY, 3)]:
+        left.remove(token)
+    table.discard_tokens(*left, *LEFT)  # of each gold token one is left in the bag
+    chest(table, "put A", "put B", "put C")
+    assert table.state["token_discard"] == [(GOLD, 1), (RUBY, 1), (RUBY, 2), (RUBY, 3)]  # dungeon A was emptied
+    assert table.state["bag"] == sorted([*left, *LEFT])
 
 
 def test_the_two_tokens_left_in_the_bag_may_stay_there_when_it_is_refilled() -> None:
@@ -616,7 +746,7 @@ def test_a_move_past_ones_own_marble_has_no_effect_but_is_legal() -> None:
 
 
 def test_after_the_marble_in_use_was_passed_the_bottom_marble_is_the_one_returned() -> None:
-    """§3.2, §7.1: his own other marble moved below it, so the lane's new bottom marble is his too."""
+    """§3.2, §7.1: another marble of theirs moved below it, so the lane's new bottom marble is theirs too."""
     table = rearranging()
     table.play("marble rearrange 2 down 2", "return adventurers")
     assert table.state["lanes"][Lane.ADVENTURERS] == [1, 0, 0] and table.state["lanes"][Lane.REARRANGE] == [0, 1]
@@ -712,10 +842,10 @@ def test_any_card_of_the_kind_may_be_chosen_while_something_is_owed() -> None:
     chest(table, "put A", "put C", "put D", "take R3")
     assert table.legal == ["pay R1", "pay R2", "pay R3", "pay W"]
     table.play("pay R1")
-    assert table.facts("taking", "left_over_bags", "phase") == [(RUBY, 3), [0, 1, 0, 0, 0], "pay"]
-    assert table.state["dungeons"][A]["queue"] == [0]  # he moves when the price is met (§8.3)
+    assert table.facts("taking", "left_over_bags", "phase") == [(RUBY, 3), [[0, 1, 0, 0, 0], [0] * 5], "pay"]
+    assert table.state["dungeons"][A]["queue"] == [0]  # the adventurer moves when the price is met (§8.3)
     table.play("pay W")
-    assert table.state["left_over_bags"] == [0, 2, 0, 0, 0] and table.legal == ["pay R1", "pay R2", "pay R3"]
+    assert table.state["left_over_bags"][0] == [0, 2, 0, 0, 0] and table.legal == ["pay R1", "pay R2", "pay R3"]
     table.play("pay R3")
     assert table.state["dungeons"][A]["queue"] == [] and table.state["scores"][0] > 0
 
@@ -729,7 +859,7 @@ def test_left_over_bags_stay_usable_for_the_kind_in_the_same_turn_only() -> None
     table.enter(B, 0)
     table.give(0, (RUBY, 3), (RUBY, 1))
     chest(table, "put A", "put C", "put D", "take R1", "pay R3")
-    assert table.state["left_over_bags"] == [0, 2, 0, 0, 0]
+    assert table.state["left_over_bags"][0] == [0, 2, 0, 0, 0]
     assert table.legal == ["stop taking", "take R1", "take R2"]
     table.play("take R1")  # with the left-over bags: the 1-bag card is not asked for
     assert table.state["hands"][0] == [(RUBY, 1)]
@@ -745,7 +875,7 @@ def test_left_over_bags_are_lost_at_the_end_of_the_turn() -> None:
     table.enter(B, 0)
     table.give(0, (RUBY, 3), (RUBY, 2))
     chest(table, "put A", "put C", "put D", "take R1", "pay R3", "stop taking")
-    assert table.facts("gather_dungeon", "left_over_bags", "phase") == [B, [0] * 5, "take"]
+    assert table.facts("gather_dungeon", "left_over_bags", "phase") == [B, [[0] * 5] * 2, "take"]
     table.play("take R2")
     assert table.forced[-1] == "pay R2"
 
@@ -758,9 +888,48 @@ def test_left_over_bags_are_used_first_and_then_cards_are_asked() -> None:
     table.give(0, (RUBY, 2), (RUBY, 1))
     table.give_wild(0)
     chest(table, "put A", "put C", "put D", "take R1", "pay R2", "take R3")
-    assert table.facts("left_over_bags", "phase") == [[0, 1, 0, 0, 0], "pay"]
+    assert table.facts("left_over_bags", "phase") == [[[0, 1, 0, 0, 0], [0] * 5], "pay"]
     table.play("pay R1")
     assert table.forced[-1] == "pay W" and table.state["hands"][0] == []
+
+
+def test_in_a_variant_left_over_bags_last_until_the_scoring_round_ends() -> None:
+    """§8.4: also after their player stopped in a dungeon and others had their turns; everybody sees them."""
+    table = Table(2, by(left_over_bags="round"))
+    table.market(RUBY, SAPPHIRE, GOLD, EMERALD, DIAMOND)
+    table.put(A, (RUBY, 1), (RUBY, 1), (SAPPHIRE, 3))
+    table.put(B, (RUBY, 3))
+    table.put(F, (RUBY, 2))
+    table.enter(A, 0, 0, 1)
+    table.enter(B, 0)
+    table.enter(F, 0)
+    table.give(0, (RUBY, 3))
+    table.give(1, (RUBY, 2))
+    chest(table, "put A", "put C", "put D", "take R1", "stop taking")
+    assert table.facts("gather_dungeon", "current_player") == [A, 1]
+    assert table.state["left_over_bags"] == [[0, 2, 0, 0, 0], [0] * 5]
+    table.play("take R1")  # in B two bags are too few for a Ruby-3: player 0 is not asked
+    assert table.facts("gather_dungeon", "current_player", "phase") == [F, 0, "take"]
+    assert table.state["left_over_bags"] == [[0, 2, 0, 0, 0], [0, 1, 0, 0, 0]]
+    forced = list(table.forced)
+    table.play("take R2")  # with the bags left over in A
+    assert table.forced == forced and table.facts("phase", "scores") == ["return_marble", [3 + 6, 3]]
+    assert table.state["left_over_bags"] == [[0] * 5] * 2
+
+
+def test_in_that_variant_left_over_bags_of_an_earlier_dungeon_are_used_before_a_card() -> None:
+    """§8.4: one is left over in A, so a Ruby-2 in B costs one more."""
+    table = Table(2, by(left_over_bags="round"))
+    table.put(A, (RUBY, 1), (SAPPHIRE, 1), (SAPPHIRE, 3))
+    table.put(B, (RUBY, 2))
+    table.enter(A, 0)
+    table.enter(B, 0)
+    table.give(0, (RUBY, 2))
+    table.give_wild(0)
+    chest(table, "put A", "put C", "put D", "take R1", "pay R2")
+    assert table.facts("gather_dungeon", "left_over_bags") == [B, [[0, 1, 0, 0, 0], [0] * 5]]
+    table.play("take R2")
+    assert table.forced[-1] == "pay W" and table.state["phase"] == "return_marble"
 
 
 def test_left_over_bags_of_one_kind_pay_for_no_other() -> None:
@@ -837,6 +1006,46 @@ def test_the_target_reached_at_the_end_of_a_scoring_round_ends_the_game(score: i
     chest(table, "put A", "put C", "put D", "take R1")
     assert table.games.terminated[0] == over and not table.games.truncated[0]
     assert table.state["scores"][1] == score + 1
+
+
+@pytest.mark.parametrize(
+    ("game_end", "score", "over"), [("scoring", 41, False), ("chest", 39, False), ("chest", 40, True)]
+)
+def test_in_a_variant_a_chest_action_without_scoring_ends_the_game(game_end: str, score: int, over: bool) -> None:
+    """§9.1: after the third token; the marble stays (§3.2), and so do adventurers in bonus zones."""
+    table = Table(2, by(game_end=game_end))
+    table.row["score"][1] = score
+    table.visit(Zone.POINTS, 1)
+    lanes = table.state["lanes"]
+    chest(table, "put A", "put B")
+    assert not table.games.over[0]
+    table.play("put C")
+    assert table.games.terminated[0] == over and not table.games.truncated[0]
+    assert table.facts("phase", "winners") == (["over", [1]] if over else ["return_marble", []])
+    assert table.state["lanes"] == lanes and table.state["zones"][Zone.POINTS] == [1]
+
+
+def test_in_that_variant_a_full_dungeon_is_scored_first() -> None:
+    """§9.1: who leads may change."""
+    table = Table(2, by(game_end="chest"))
+    table.market(RUBY, SAPPHIRE, GOLD, EMERALD, DIAMOND)
+    table.row["score"][:2] = [35, 40]
+    table.put(A, (RUBY, 1), (RUBY, 2), (RUBY, 3))
+    table.enter(A, 0)
+    table.give(0, (RUBY, 3))
+    chest(table, "put A", "put B", "put C")
+    assert table.state["phase"] == "take" and not table.games.over[0]
+    table.play("take R3")
+    assert table.games.terminated[0] and table.facts("scores", "winners") == [[44, 40], [0]]
+
+
+def test_in_that_variant_a_skipped_chest_lane_ends_nothing() -> None:
+    """§9.1 with §3.5."""
+    table = Table(3, by(game_end="chest"))
+    table.row["score"][0] = 40
+    table.lanes([0, 1, 2, 0], [1, 2, 1, 2], [], [0, 1, 2, 0])
+    table.begin(Lane.CHEST)
+    assert table.facts("phase", "cylinder") == ["rearrange", Lane.REARRANGE] and not table.games.over[0]
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,21 @@ def test_it_is_a_vec_env_with_masks() -> None:
     assert_same(masks, env.games.action_mask().astype(bool))
 
 
+def test_masks_come_in_observations_if_asked_for() -> None:
+    env = MonteCristoVecEnv(3, ruleset=SHORT, mask_in_observation=True)
+    assert env.observation_space == MonteCristoEnv(mask_in_observation=True).observation_space
+    env.seed(0)
+    seen = env.reset()
+    for _ in range(60):
+        assert_same(seen["action_mask"], env.action_masks().astype(np.int8))
+        assert seen["observation"].shape == (3, observation.SIZE)
+        seen, _, dones, infos = env.step(env.action_masks().argmax(axis=1))
+        for info in np.array(infos)[dones]:
+            assert env.observation_space.contains(info["terminal_observation"])
+            assert not info["terminal_observation"]["action_mask"].any()
+    MaskablePPO("MultiInputPolicy", env, n_steps=8, batch_size=8, n_epochs=1).learn(24)
+
+
 # --- A step ----------------------------------------------------------------------------------------------------------
 
 

@@ -48,7 +48,7 @@ def exchange_kinds(games: GameBatch) -> GameBatch:
         new[..., EXCHANGE, :] = old
         states[name] = new.reshape(states[name].shape)
     states["market"] = EXCHANGE[states["market"]]
-    states["left_over_bags"][:, EXCHANGE] = states["left_over_bags"].copy()
+    states["left_over_bags"][..., EXCHANGE] = states["left_over_bags"].copy()
     for name in ("drawn_tokens", "taking"):
         old = states[name].astype(np.int64)
         states[name] = np.where(old == NONE, NONE, EXCHANGE[old // SIZES] * SIZES + old % SIZES)
@@ -93,11 +93,19 @@ def test_nothing_that_is_seen_or_chosen_is_taken_for_something_else() -> None:
     assert len(input_units(advised=True)) == advice.SIZE
     assert len(input_units(advised=False)) == observation.SIZE
     assert len(hidden_units(512)) == 512
-    for name, dungeon, kind in [("dungeon_tokens", 6, 5), ("hands", 1, 5), ("crew", 6, 1), ("marbles", 1, 1)]:
-        part = input_units(advised=False)[observation.FIELDS[name].slice]
+    for name, dungeon, kind in [("dungeon_tokens", 6, 5), ("hands", 1, 5), ("adventurers", 6, 1), ("marbles", 1, 1)]:
+        places = observation.view(np.arange(observation.SIZE), name).ravel()
+        part = [input_units(advised=False)[place] for place in places]
         assert len({unit.dungeon for unit in part}) == dungeon and len({unit.kind for unit in part}) == kind
     assert sum(unit.kind != NONE for unit in action_units("logit")) == 4 * CARD_TYPES + 2 * KINDS
     assert sum(unit.dungeon != NONE for unit in action_units("logit")) == 3 * DUNGEONS
+
+
+def test_a_field_of_an_unknown_group_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    field = observation.FIELDS["bags"]
+    monkeypatch.setitem(observation.FIELDS, "bags", field._replace(group="cards"))
+    with pytest.raises(KeyError, match="cards"):
+        input_units(advised=False)
 
 
 def test_weights_between_dungeons_depend_on_nothing_but_their_order() -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import gc
 import json
+import os
 import re
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +28,36 @@ import uvicorn
 from starlette.testclient import TestClient, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions
+from montecristo_env.agent import make_agent
 from montecristo_env.core.constants import Decision
-from montecristo_env.render import draw
+from montecristo_env.errors import MonteCristoError
+from montecristo_env.render.board import draw_board
 from montecristo_env.render.targets import target
-from montecristo_env.table import LONGEST_FRAME, configure
+from montecristo_env.ruleset import Ruleset
+from montecristo_env.table import LONGEST_FRAME, configure, listen
 from montecristo_env.web.room import MOST_TABLES, Refused, Room, Table
-from montecristo_env.web.server import LONGEST_MESSAGE, make_app
+from montecristo_env.web.server import HINTS_AT_ONCE, LONGEST_MESSAGE, MOST_HINTS, make_app
 
 ADDRESS = "http://localhost"
 OURS = {"origin": ADDRESS}
+PATIENCE = 300  # seconds: machines can be busy
 HIDDEN = {"slot_card", "bag_order", "seed"}
 
 
 @pytest.fixture
 def room(tmp_path: Path) -> Room:
-    return Room(tmp_path / "tables", ["greedy", "random"])
+    return loaded(tmp_path / "tables")
+
+
+def loaded(folder: Path) -> Room:
+    """A room with the tables of a folder."""
+    room = Room(folder, ["greedy", "random"])
+    room.load()
+    return room
 
 
 @pytest.fixture
@@ -111,7 +126,7 @@ def test_every_action_has_a_place_on_the_board_or_declines_something() -> None:
             for game in range(0, len(games), 3):
                 state, legal = games.public_state(game), games.legal_actions(game)
                 fresh = [action for action in legal if str(action) not in met]
-                places = {group.target for group in draw(state).groups()} - {""} if fresh else set()
+                places = {group.target for group in draw_board(state).groups()} - {""} if fresh else set()
                 for action in fresh:
                     place = target(action, state)
                     assert place in places if str(action) not in declining else place == "", str(action)
@@ -218,15 +233,77 @@ def test_an_agent_that_fails_is_named_and_the_server_goes_on(client: TestClient,
             raise RuntimeError("no idea")
 
     identity, table = opened(room, "random", "greedy")
-    table.agents = [Broken(), Broken()]
+    table.agents = [Broken, Broken]
     room._made["broken"] = Broken()
     with connected(client, identity) as socket:
-        assert "no idea" in refused(socket, {"do": "hint", "agent": "broken"})
+        assert "no idea" in asked(socket, {"do": "hint", "agent": "broken"}, "error")["message"]
         view = asked(socket, {"do": "pace", "seconds": 0.2}, "table")
         while not view["problem"]:
             view = awaited(socket, "table")
         assert re.search("could not move: no idea", view["problem"])
     assert table.moves == []
+
+
+class Slow:
+    """Thinks until it may stop."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.may_stop = threading.Event()
+
+    def act(self, games: Any, rows: Any) -> Any:
+        self.begun.release()
+        self.may_stop.wait()
+        return games.action_mask(rows=rows).argmax(axis=1)
+
+
+@pytest.fixture
+def slow(room: Room) -> Iterator[Slow]:
+    """An agent of the room; it stops thinking at the end of the test, if not before."""
+    slow = room._made["slow"] = Slow()
+    yield slow
+    slow.may_stop.set()
+
+
+def test_bots_move_while_as_many_hints_as_there_can_be_are_thought_about(
+    client: TestClient, room: Room, slow: Slow
+) -> None:
+    watched, _ = opened(room, "human", "human")
+    played, table = opened(room, "random", "greedy")
+    with ExitStack() as stack:
+        for _ in range(MOST_HINTS):
+            socket = stack.enter_context(connected(client, watched))
+            socket.send_json({"do": "hint", "agent": "slow"})
+            assert "one at a time" in refused(socket, {"do": "hint", "agent": "slow"})
+        for _ in range(HINTS_AT_ONCE):
+            slow.begun.acquire()
+        with connected(client, watched) as late, connected(client, played) as socket:
+            assert f"{MOST_HINTS} hints are being thought" in refused(late, {"do": "hint", "agent": "greedy"})
+            socket.send_json({"do": "pace", "seconds": 0.0})
+            while awaited(socket, "table")["player"] >= 0:
+                pass
+            assert table.record.result is not None and not slow.begun.acquire(blocking=False)
+            slow.may_stop.set()
+    with connected(client, watched) as socket:  # those who went away have left no request behind
+        assert asked(socket, {"do": "hint", "agent": "greedy"}, "hint")["agent"] == "greedy"
+
+
+def test_a_page_gets_one_hint_at_a_time_and_can_play_meanwhile(client: TestClient, room: Room, slow: Slow) -> None:
+    identity, table = opened(room, "human", "human")
+    tokens = [table.sit(0), table.sit(1)]
+    with connected(client, identity, *tokens) as socket:
+        socket.send_json({"do": "hint", "agent": "slow"})
+        assert "one at a time" in refused(socket, {"do": "hint", "agent": "greedy"})
+        view = table.view([0, 1])
+        at = view["at"]
+        socket.send_json({"do": "move", "action": view["legal"][0]["action"], "at": at})
+        while awaited(socket, "table")["at"] == at:
+            pass
+        slow.may_stop.set()
+        assert awaited(socket, "hint")["at"] == at, "it tells of which moment it is"
+        assert asked(socket, {"do": "hint", "agent": "greedy"}, "hint")["at"] > at
 
 
 # --- Seats -----------------------------------------------------------------------------------------------------------
@@ -269,7 +346,7 @@ def test_tables_survive_a_restart_to_the_last_byte(room: Room) -> None:
     play_on(table, 70)
     room.save_game(identity, table)
     room.save_seats(identity, table)
-    restarted = Room(room.folder, ["greedy"])
+    restarted = loaded(room.folder)
     again = restarted.tables[identity]
     assert restarted.problems == []
     assert again.view([2]) == table.view([2])
@@ -331,10 +408,10 @@ def test_a_full_disk_is_told_and_the_game_goes_on(client: TestClient, room: Room
     tokens = [table.sit(0), table.sit(1)]
     before = files(room)
 
-    def fail(*args: Any) -> None:
+    def fail(*args: Any, **settings: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("montecristo_env.record.write_whole", fail)
+    monkeypatch.setattr("montecristo_env.web.room.write_whole", fail)
     with connected(client, identity, *tokens) as socket:
         view = awaited(socket, "table")
         for _ in range(2):
@@ -370,10 +447,112 @@ def test_a_damaged_table_is_left_alone_and_named(room: Room, damage: Any) -> Non
     room.save_game(bad, table)
     damage(room.folder / f"{bad}.json")
     left = {path: path.read_bytes() for path in room.folder.iterdir()}
-    restarted = Room(room.folder, ["greedy"])
+    restarted = loaded(room.folder)
     assert list(restarted.tables) == [good]
     assert len(restarted.problems) == 1 and f"{bad}.json" in restarted.problems[0]
     assert {path: path.read_bytes() for path in room.folder.iterdir()} == left
+
+
+def test_no_change_of_a_value_in_a_saved_table_stops_the_server_or_goes_unnamed(room: Room) -> None:
+    identity, table = opened(room, "human", "greedy")
+    token = table.sit(0)
+    play_on(table, 12)
+    room.save_game(identity, table)
+    room.save_seats(identity, table)
+    path = room.folder / f"{identity}.json"
+    rng = np.random.default_rng(0)
+    for file in (path, path.with_suffix(".seats")):
+        sound = file.read_text()
+        document = json.loads(sound)
+        for place in sorted(places_in(document), key=str):
+            for change in rng.choice(len(CHANGES), 4, replace=False) if len(place) > 1 else range(len(CHANGES)):
+                file.write_text(changed(sound, place, CHANGES[change]))
+                with suppress(MonteCristoError):  # the rest may be as good as before
+                    again = room._restored(path)
+                    assert again.moves == table.moves and again.view([0])["you"] == [0], (place, CHANGES[change])
+                    assert again.holds(0, token) == (again.holders[0] is not None), (place, CHANGES[change])
+        file.write_text(sound)
+    assert room._restored(path).view([0]) == table.view([0])
+
+
+CHANGES = [
+    *("null", "true", "false", "-1", "0", "1.5", "1" + "0" * 400, "1e400", "NaN", "-Infinity", '""', '"x"'),
+    *('"\\ud800"', '"\\u0000"', "[]", "{}", "[[1]]", '[{"x": [null]}]', '{"move": 1}', "REMOVED"),
+    "[" * 900 + "]" * 900,
+    "[" * 100_000 + "]" * 100_000,
+    "1" * 5000,
+]
+"""What a value in a saved table may have become, as JSON."""
+
+
+def places_in(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where there are values in a JSON document."""
+    yield place
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places_in(inner, (*place, key))
+
+
+def changed(text: str, place: tuple[Any, ...], change: str) -> str:
+    """A JSON document with one value changed."""
+    if not place:
+        return change
+    document = value = json.loads(text)
+    for key in place[:-1]:
+        value = value[key]
+    if change == "REMOVED":
+        del value[place[-1]]
+    else:
+        value[place[-1]] = "THE CHANGE"
+    return json.dumps(document).replace('"THE CHANGE"', change)
+
+
+def test_an_error_of_any_kind_in_one_table_leaves_the_others(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = sorted(opened(room, "human", "greedy")[0] for _ in range(2))
+    restored = Room._restored
+
+    def fail(self: Room, path: Path) -> Table:
+        if path.stem == bad:
+            raise RecursionError
+        return restored(self, path)
+
+    monkeypatch.setattr(Room, "_restored", fail)
+    again = loaded(room.folder)
+    assert list(again.tables) == [good]
+    assert again.problems == [f"{room.folder / bad}.json: RecursionError"]
+
+
+def test_a_table_plays_by_the_rule_set_of_its_room_and_says_so(tmp_path: Path) -> None:
+    room = Room(tmp_path, ["greedy"], Ruleset(target=30, refill="short"))
+    _, table = opened(room, "human", "greedy")
+    assert table.games.ruleset == room.ruleset
+    assert table.view()["rules"] == "target=30,refill=short"
+    assert [one.games.ruleset for one in loaded(tmp_path).tables.values()] == [room.ruleset]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="this system has other rights")
+def test_files_of_tables_are_for_their_owner_alone(client: TestClient, room: Room) -> None:
+    identity, table = opened(room, "human", "human")
+    with connected(client, identity) as socket:
+        for seat in (0, 1):
+            asked(socket, {"do": "sit", "seat": seat}, "seat")
+        view = table.view([0, 1])
+        asked(socket, {"do": "move", "action": view["legal"][0]["action"], "at": view["at"]}, "table")
+    modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in (room.folder, *room.folder.iterdir())}
+    assert modes == {"": 0o700, ".json": 0o600, ".seats": 0o600}
+
+
+def test_files_that_were_never_finished_are_removed_once_they_are_old(room: Room) -> None:
+    identity, _ = opened(room, "human", "greedy")
+    left = [room.folder / f".{identity}.{kind}.0a1b2c3d.montecristo-tmp" for kind in ("json", "seats")]
+    fresh = room.folder / f".{identity}.json.12345678.montecristo-tmp"
+    others = [fresh, room.folder / ".hidden", room.folder / f"{identity}.txt"]
+    for path in (*left, *others):
+        path.touch()
+        if path != others[0]:
+            os.utime(path, (0, 0))
+    before = files(room)
+    loaded(room.folder)
+    assert set(before) - set(files(room)) == {path.name for path in left}
 
 
 # --- What is hidden --------------------------------------------------------------------------------------------------
@@ -570,7 +749,17 @@ def test_other_methods_are_refused(client: TestClient, room: Room) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "http://localhost:81", "null", "", "https://localhost.evil", None]
+    "origin",
+    [
+        "http://evil.example",
+        "http://localhost:81",
+        "null",
+        "",
+        "https://localhost.evil",
+        "http://[",
+        "http://[::1",
+        None,
+    ],
 )
 def test_other_origins_are_refused(client: TestClient, room: Room, origin: str | None) -> None:
     identity, table = opened(room, "human", "greedy")
@@ -620,28 +809,113 @@ def test_pages_may_load_nothing_from_elsewhere(client: TestClient, room: Room) -
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_frame_that_is_far_too_long_ends_only_its_own_connection(room: Room) -> None:
-    identity, table = opened(room, "human", "greedy")
-    config = configure(room, "127.0.0.1", 0)
-    listening, server = config.bind_socket(), uvicorn.Server(config)
+@contextmanager
+def serving(room: Room) -> Iterator[str]:
+    """A real server in a thread; its host and port."""
+    server = uvicorn.Server(configure(room))
+    listening = listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    host = f"127.0.0.1:{listening.getsockname()[1]}"
-    address, origin = f"ws://{host}/tables/{identity}/socket", Origin(f"http://{host}")
     try:
-        with connect(address, origin=origin) as bad, connect(address, origin=origin) as good:
-            bad.send("x" * (LONGEST_FRAME + 1))
-            with pytest.raises(ConnectionClosed) as closed:
-                bad.recv(20)
-            assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009
-            good.send('{"do": "resume", "tokens": []}')
-            assert json.loads(good.recv(20))["type"] == "table"
+        yield f"127.0.0.1:{listening.getsockname()[1]}"  # whoever comes early waits
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
+
+
+@contextmanager
+def joined(host: str, identity: str) -> Iterator[ClientConnection]:
+    """A page that shows a table of a real server."""
+    address, origin = f"ws://{host}/tables/{identity}/socket", Origin(f"http://{host}")
+    with connect(address, origin=origin, open_timeout=PATIENCE) as page:
+        page.send('{"do": "resume", "tokens": []}')
+        yield page
+
+
+def awaited_frames(page: ClientConnection) -> list[Any]:
+    """All that comes until the connection ends, which raises."""
+    return [page.recv(PATIENCE) for _ in range(1000)]
+
+
+def test_a_frame_that_is_far_too_long_ends_only_its_own_connection(room: Room) -> None:
+    identity, table = opened(room, "human", "greedy")
+    with serving(room) as host, joined(host, identity) as bad, joined(host, identity) as good:
+        bad.send("x" * (LONGEST_FRAME + 1))
+        with pytest.raises(ConnectionClosed) as closed:
+            awaited_frames(bad)
+        assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009
+        assert json.loads(good.recv(PATIENCE))["type"] == "table"
     assert table.moves == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: HOST\r\nX-Slow: ",
+        b"POST /tables HTTP/1.1\r\nHost: HOST\r\nOrigin: http://HOST\r\nContent-Length: 100\r\n\r\n{",
+        b"GET /missing HTTP/1.1\r\nHost: HOST\r\n\r\nGET / HTTP/1.1\r\n",
+    ],
+    ids=["nothing", "headers", "body", "second request"],
+)
+def test_who_sends_a_request_slowly_is_cut_off_and_who_plays_is_not(
+    room: Room, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], sent: bytes
+) -> None:
+    monkeypatch.setattr("montecristo_env.table.SECONDS_FOR_A_REQUEST", 2)
+    identity, _ = opened(room, "human", "greedy")
+    with serving(room) as host, joined(host, identity) as page:
+        assert json.loads(page.recv(PATIENCE))["type"] == "table"
+        name, _, port = host.partition(":")
+        with socket.create_connection((name, int(port)), timeout=PATIENCE) as slow:
+            slow.sendall(sent.replace(b"HOST", host.encode()))
+            while slow.recv(4096):
+                pass
+        page.send('{"do": "fly"}')
+        assert "fly" in json.loads(page.recv(PATIENCE))["message"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '{"do": "resume", "tokens": []}',
+        '{"do": "sit", "seat": 0}',
+        '{"do": "fly"}',
+        '{"do": "hint", "agent": "greedy"}',
+    ],
+)
+def test_a_page_that_goes_away_while_it_is_answered_causes_no_error(room: Room, message: str) -> None:
+    identity, _ = opened(room, "human", "human")
+    assert errors_of_a_page_that_is_gone(room, identity, message) == []
+    assert errors_of_a_page_that_is_gone(room, "nothing", message) == []
+
+
+def errors_of_a_page_that_is_gone(room: Room, identity: str, message: str) -> list[Any]:
+    """Errors that nobody has caught when nothing can be sent to a page any more, as servers tell it."""
+    coming = [{"type": "websocket.connect"}, *[{"type": "websocket.receive", "text": message}] * 2]
+    errors: list[Any] = []
+
+    async def receive() -> Any:
+        for _ in range(20):  # time for answers
+            await asyncio.sleep(0.001)
+        return coming.pop(0) if coming else {"type": "websocket.disconnect", "code": 1006}
+
+    async def send(answer: Any) -> None:
+        if answer["type"] == "websocket.send":
+            raise OSError("the connection is lost")
+
+    async def visit() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
+        headers = [(b"host", b"localhost"), (b"origin", b"http://localhost")]
+        scope = {"type": "websocket", "path": f"/tables/{identity}/socket", "headers": headers, "query_string": b""}
+        try:
+            await make_app(room)(scope, receive, send)
+        except Exception as error:
+            errors.append(error)
+        gc.collect()  # tasks that have failed complain when they are forgotten
+
+    asyncio.run(visit())
+    return errors
 
 
 # --- By name ---------------------------------------------------------------------------------------------------------
@@ -652,10 +926,35 @@ def test_agents_that_do_not_exist_are_refused(tmp_path: Path) -> None:
         Room(tmp_path, ["nobody"])
 
 
-def test_all_installed_agents_that_need_no_settings_are_offered(tmp_path: Path) -> None:
-    offered = Room(tmp_path).agents
-    assert {"greedy", "random", "mcts"} <= set(offered)
-    assert not {"human", "policy"} & set(offered)
+def test_all_installed_agents_that_need_no_settings_are_offered_and_made_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def make(name: str) -> Any:
+        made.append(name)
+        return make_agent(name)
+
+    monkeypatch.setattr("montecristo_env.web.room.make_agent", make)
+    room = Room(tmp_path)
+    assert {"greedy", "random", "mcts", "ppo"} <= set(room.agents)
+    assert not {"human", "policy", "policy+mcts"} & set(room.agents)
+    _, table = opened(room, "human", "random", "greedy")
+    room.load()
+    assert made == []
+    while table.turn != 1:
+        play_on(table, 1)
+    table.ask_bot()()
+    table.ask_for_hint(room.agent("random"))()
+    assert made == ["random"]
+
+
+def test_an_agent_that_cannot_be_made_says_why_when_it_is_asked(client: TestClient, room: Room) -> None:
+    room.admit("policy:missing.safetensors")
+    identity, _ = opened(room, "human", "human")
+    with connected(client, identity) as socket:
+        answer = asked(socket, {"do": "hint", "agent": "policy:missing.safetensors"}, "error")
+        assert "there is no such file" in answer["message"]
 
 
 @pytest.mark.parametrize(
@@ -666,24 +965,59 @@ def test_all_installed_agents_that_need_no_settings_are_offered(tmp_path: Path) 
         (["--agents", "policy"], "policy needs the path"),
         (["--port", "70000"], "port must be from 0 to 65535, but is 70000"),
         (["--seed", "-1"], "seed"),
+        (["--host", "256.1.1.1"], "cannot listen on port 8000 of 256.1.1.1"),
+        (["--agents", "mcts:many", "--port", "0"], "number of simulations must be"),
     ],
 )
 def test_the_command_line_refuses_what_it_cannot_do(tmp_path: Path, arguments: list[str], reason: str) -> None:
     command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--folder", str(tmp_path), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2 and reason in done.stderr
     assert "Traceback" not in done.stderr
 
 
+def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "montecristo_env.table", "--folder", str(tmp_path), "--port", str(port)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"table: cannot listen on port {port} of 127.0.0.1: Address already in use")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("module", ["table", "replay"])
+def test_help_of_which_nobody_reads_the_end_ends_quietly(module: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", f"montecristo_env.{module}", "--help"]
+    with open(writing, "wb") as gone:
+        done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_the_address_is_told_before_anything_is_compiled(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--port", "0", "--folder", str(tmp_path)]
+    env = os.environ | {"MONTECRISTO_CACHE_DIR": str(tmp_path / "cache")}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=env, stdout=pipe, stderr=subprocess.STDOUT, text=True) as server:
+        try:
+            assert server.stdout is not None
+            lines = [server.stdout.readline() for _ in range(3)]
+        finally:
+            server.kill()
+    assert lines[0].startswith("Open http://127.0.0.1:") and "compiling" in lines[2]
+
+
 def test_a_killed_server_goes_on_with_all_games(tmp_path: Path) -> None:
     with started(tmp_path, "--players", "random", "greedy") as (_, address):
-        page = urllib.request.urlopen(address, timeout=20)
+        page = urllib.request.urlopen(address, timeout=PATIENCE)
         assert page.status == 200 and page.url.startswith("http://127.0.0.1:")
     with started(tmp_path, "--players") as (server, address):
-        listed = json.load(urllib.request.urlopen(f"{address}tables", timeout=20))
+        listed = json.load(urllib.request.urlopen(f"{address}tables", timeout=PATIENCE))
         assert [table["players"] for table in listed["tables"]] == [["random", "greedy"]]
         server.send_signal(signal.SIGINT)
-        _, errors = server.communicate(timeout=20)
+        _, errors = server.communicate(timeout=PATIENCE)
         assert "Traceback" not in errors
 
 
@@ -704,5 +1038,7 @@ def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
 
 def test_without_the_extra_it_says_what_to_install() -> None:
     program = "import sys; sys.modules['starlette'] = None; import montecristo_env.table"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert "pip install 'montecristo-env[web]'" in done.stderr

@@ -28,7 +28,7 @@ def rotate(env: Any) -> Any:
     state = raw.games.states
     for name in ("score", "winners", "supply", "marseille", "zones", "crew", "places", "hands", "wilds", "wild_slots"):
         state[name][:, :n] = np.roll(state[name][:, :n], 1, axis=1)
-    for name in ("hand_size", "gathered"):
+    for name in ("hand_size", "gathered", "left_over_bags"):
         state[name][:, :n] = np.roll(state[name][:, :n], 1, axis=1)
     state["lanes"] = np.where(state["lanes"] > 0, state["lanes"] % n + 1, 0)
     for name in ("current_player", "active_player", "recipient", "gather_order"):
@@ -107,7 +107,7 @@ def test_each_check_can_fail(fault: str, check: Any, monkeypatch: pytest.MonkeyP
 def test_rotation_in_this_file_turns_every_seat_axis() -> None:
     """So that a new field of the state cannot be forgotten above."""
     turned = {"score", "winners", "supply", "marseille", "zones", "crew", "places", "hands", "wilds", "wild_slots"}
-    turned |= {"hand_size", "gathered", "gather_order"}
+    turned |= {"hand_size", "gathered", "gather_order", "left_over_bags"}
     assert STATE.names is not None
     seat_axis = {name for name in STATE.names if STATE[name].shape[:1] == (4,)} - {"lanes", "lane_size"}
     assert seat_axis == turned

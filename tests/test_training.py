@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import errno
 import importlib
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +23,19 @@ import pytest
 pytest.importorskip("sb3_contrib")
 
 import torch
+from rich.console import Console
 from rich.progress import Progress
+from safetensors import safe_open
+from safetensors.numpy import save
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import Logger
 
-from montecristo_agents.policy import Network, PolicyAgent
-from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions, make_agent, observation
+from montecristo_agents.policy import Network, PolicyAgent, checksum
+from montecristo_env import GameBatch, GameRecord, InvalidArgument, Ruleset, actions, make_agent, observation
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS, Decision
+from montecristo_env.core.layout import STATE
+from montecristo_env.files import LOCK, locked
 from montecristo_train import curve, demo, lessons, ppo
 from montecristo_train.checkpoint import past_self
 from montecristo_train.network import export
@@ -85,6 +93,11 @@ def tables(pool: Pool, num_games: int = 12) -> SelfPlayVecEnv:
 
 
 # --- the tables
+
+
+def test_a_run_plays_by_its_rule_set() -> None:
+    settings = dataclasses.replace(TINY, ruleset="target=5,game_end=chest")
+    assert ppo.make_env(settings).games.ruleset == Ruleset(target=5, game_end="chest")
 
 
 @pytest.mark.parametrize("shares", [(0.0, 0.0), (0.5, 0.5)])
@@ -225,7 +238,8 @@ def test_lessons_on_some_kinds_of_decision_leave_the_others_as_they_were(
 ) -> None:
     model, env, teacher = *pupil(), Steadfast()
     with torch.no_grad():
-        model.policy.action_net.weight.mul_(100)  # so that it has something to hold on to
+        model.policy.action_net.weight.mul_(20)  # so that it has something to hold on to
+        model.policy.value_net.weight.mul_(0.2)
         model.policy.value_net.bias.fill_(0.5)
     export(model, {}).save(tmp_path / "start.safetensors")
     asked: set[int] = set()
@@ -450,12 +464,11 @@ def test_a_killed_run_goes_on_to_the_same_result(tmp_path: Path, taught: int) ->
     ppo.new_folder(tmp_path / "killed", settings)
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
     checkpoint = tmp_path / "killed" / ppo.CHECKPOINT
-    deadline = time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < deadline:
+    while not checkpoint.exists():
+        assert process.poll() is None
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert checkpoint.exists()
     run(tmp_path / "killed", settings, resume=True)
     expected, found = weights(tmp_path / "whole"), weights(tmp_path / "killed")
     for name, tensor in expected.items():
@@ -499,6 +512,123 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_older_one(
     with pytest.raises(OSError, match="No space left"):
         ppo.write_checkpoint(tmp_path / ppo.CHECKPOINT, model, env, {})
     assert (tmp_path / ppo.CHECKPOINT).read_bytes() == before
+
+
+Going = tuple[MaskablePPO, SelfPlayVecEnv]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint in the middle of a run, with past selves in its pool and at its tables."""
+    folder = tmp_path_factory.mktemp("run") / "run"
+    run(folder, dataclasses.replace(TINY, steps=20 * 8 * 16, past_share=0.6))
+    return folder / ppo.CHECKPOINT
+
+
+def beginning(settings: Settings = TINY) -> Going:
+    env = make_env(settings)
+    return ppo.make_model(settings, env), env
+
+
+def everything(model: MaskablePPO, env: SelfPlayVecEnv) -> list[Any]:
+    """All that a checkpoint could change, in plain values."""
+    weights = {name: tensor.tolist() for name, tensor in model.policy.state_dict().items()}
+    counters = model.num_timesteps, model._n_updates, str(model.policy.optimizer.state_dict()["state"])
+    tables = env.games.states.tobytes(), env.holders.tolist(), str(env.rng.bit_generator.state)
+    pool = [(id(member.agent), member.games, member.wins) for member in env.pool.members]
+    chance = torch.get_rng_state().tolist(), str(np.random.get_state())  # noqa: NPY002 (Stable-Baselines3 uses it)
+    return [weights, counters, tables, pool, chance]
+
+
+def rewritten(path: Path, folder: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> Path:
+    """A copy of a checkpoint with something else in it, and a true checksum."""
+    with safe_open(path, framework="np") as file:
+        facts = json.loads(file.metadata()["facts"])
+        tensors = {name: file.get_tensor(name).copy() for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+    change(facts, tensors)
+    header = {"facts": json.dumps(facts)}
+    (folder / ppo.CHECKPOINT).write_bytes(save(tensors, header | {"checksum": checksum(header, tensors)}))
+    return folder / ppo.CHECKPOINT
+
+
+def test_every_flipped_bit_of_a_checkpoint_is_refused_and_nothing_changes(checkpoint: Path, tmp_path: Path) -> None:
+    content = checkpoint.read_bytes()
+    header = 8 + int.from_bytes(content[:8], "little")
+    rng = np.random.default_rng(0)
+    places = [*range(8), *rng.integers(8, header, 150).tolist(), *rng.integers(header, len(content), 250).tolist()]
+    going = beginning()
+    before = everything(*going)
+    path = tmp_path / ppo.CHECKPOINT
+    for place in places:
+        flipped = bytes([content[place] ^ 1 << int(rng.integers(8))])
+        path.write_bytes(content[:place] + flipped + content[place + 1 :])
+        with pytest.raises(InvalidArgument, match=f"{path} is no checkpoint that this run can go on from"):
+            ppo.read_checkpoint(path, *going, TINY.hidden)
+    assert everything(*going) == before
+    path.write_bytes(content)
+    ppo.read_checkpoint(path, *going, TINY.hidden)
+    assert everything(*going) != before
+
+
+def _put(name: str, value: Any) -> Callable[[dict[str, Any], dict[str, np.ndarray]], None]:
+    def change(facts: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+        facts[name] = value
+
+    return change
+
+
+def _spoil_a_game(field: str) -> Callable[[dict[str, Any], dict[str, np.ndarray]], None]:
+    def change(facts: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+        tensors["games"].view(STATE)[field][3] += 1
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_put("format", 1), "it has the format 1, but this version reads 2"),
+        (_put("steps", -1), "steps must be a whole number from 0, but is -1"),
+        (_put("rollouts", "x"), "rollouts must be a whole number from 0, but is 'x'"),
+        (_put("latest", {"win_rate/random": None}), "win rates must be finite numbers"),
+        (_put("pool", []), r"its scripted players are \[\], but this run's are \['random'\]"),
+        (_put("env_random", {}), "KeyError|ValueError"),
+        (_put("numpy_random", ["MT19937", "x", 0, 0.0]), "ValueError|TypeError"),
+        (_spoil_a_game("num_players"), "its games have another num_players than those of this run"),
+        (_spoil_a_game("target"), "its games have another target than those of this run"),
+        (_spoil_a_game("supply"), r"1 of its games are not sane; in game 3 these are not: \['adventurers'"),
+        (lambda _, t: t.update(holders=t["holders"] * 0), "must leave a seat of every game to the learner"),
+        (lambda _, t: t["holders"].put(0, 99), "leave a seat|places of the pool"),
+        (lambda _, t: t.update(games=t["games"][:-1]), r"games must be uint8 of shape \(8, \d+\)"),
+        (lambda _, t: t.pop("policy.value_net.bias"), "its policy has not the parts of this run's"),
+        (lambda _, t: t.pop("optimiser.0.step"), "its optimiser has not the parts of this run's"),
+        (lambda _, t: t["policy.value_net.bias"].fill(np.nan), "value_net.bias has values that are not finite"),
+        (lambda _, t: t.update({"optimiser.0.step": np.zeros(1, np.float32)}), r"must be float32 of shape \(\)"),
+        (lambda _, t: t.pop("torch_random"), "KeyError: 'torch_random'"),
+        (lambda _, t: t.update(torch_random=t["torch_random"][:9]), "RuntimeError"),
+    ],
+)
+def test_a_checkpoint_that_makes_no_sense_is_refused_and_nothing_changes(
+    checkpoint: Path, tmp_path: Path, change: Callable[..., None], message: str
+) -> None:
+    """Even if its checksum is right."""
+    going = beginning()
+    before = everything(*going)
+    with pytest.raises(InvalidArgument, match=message):
+        ppo.read_checkpoint(rewritten(checkpoint, tmp_path, change), *going, TINY.hidden)
+    assert everything(*going) == before
+
+
+def test_a_checkpoint_of_other_settings_is_refused_by_what_differs(checkpoint: Path) -> None:
+    for change, message in (
+        ({"hidden": (17,)}, r"must be float32 of shape \(17, \d+\), as this run's settings have it, but is"),
+        ({"tables": 9}, r"games must be uint8 of shape \(9"),
+        ({"players": (0.0, 0.5, 0.5)}, "its games have another num_players"),
+        ({"scripted": ("greedy",)}, r"its scripted players are \['random'\], but this run's are \['greedy'\]"),
+    ):
+        settings = dataclasses.replace(TINY, **change)
+        with pytest.raises(InvalidArgument, match=message):
+            ppo.read_checkpoint(checkpoint, *beginning(settings), settings.hidden)
 
 
 @pytest.mark.parametrize(
@@ -583,9 +713,79 @@ def test_bad_folders_are_refused_by_name(tmp_path: Path) -> None:
         ppo.read_settings(tmp_path, Settings)
     (tmp_path / ppo.CHECKPOINT).write_bytes(b"damaged")
     env = ppo.make_env(TINY)
-    with pytest.raises(InvalidArgument, match="is no checkpoint that can be read"):
+    with pytest.raises(InvalidArgument, match="is no checkpoint that this run can go on from: it cannot be read"):
         ppo.read_checkpoint(tmp_path / ppo.CHECKPOINT, ppo.make_model(TINY, env), env, TINY.hidden)
 
 
 def test_observations_are_what_the_network_was_made_for() -> None:
     assert ppo.make_env(TINY).observation_space.shape == (observation.SIZE,)
+
+
+# --- what people see
+
+
+def test_progress_at_80_columns_shows_speed_and_time_left_and_wins_on_a_line_of_their_own() -> None:
+    console = Console(width=80, force_terminal=True, file=io.StringIO())
+    progress = ppo.TwoLines(console)
+    bar = progress.add_task("training", total=50_000_000, fps=0.0, results="")
+    assert len(list(progress.get_renderables())) == 1
+    rates = {f"win_rate/{name}": 1.0 for name in ("random", "greedy", "past_self", "greedy_3p", "greedy_4p")}
+    progress.update(bar, completed=49_999_999, fps=123_456.0, results=ppo.wins(rates))
+    with console.capture() as captured:
+        for part in progress.get_renderables():
+            console.print(part)
+    lines = [re.sub("\x1b[^m]*m", "", line).rstrip() for line in captured.get().splitlines()]
+    assert len(lines) == 2 and max(map(len, lines)) <= 80 and "…" not in lines[0]
+    assert re.fullmatch(r"training ━+ 100 %, 123,456 steps/s, 0:00:\d\d gone, .:..:.. left", lines[0].replace("╸", "━"))
+    assert lines[1] == "wins: random 100%, greedy 100%, past_self 100%, greedy_3p 100%, greedy_4p 100%"
+
+
+@pytest.mark.parametrize(("rate", "says"), [(0.4, True), (0.9, False)])
+def test_a_run_that_has_learnt_nothing_says_that_it_is_too_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rate: float, says: bool
+) -> None:
+    monkeypatch.setattr(ppo, "win_rates", lambda *_: {"win_rate/random": rate})
+    presets = {"smoke": ("tiny", ppo.Run(**vars(TINY) | {"run": tmp_path / "run"}))}
+    ppo.start_or_resume("ppo", Settings, presets, ppo.train, ["smoke"])
+    told = f"it wins 40% against random, so it has learnt nothing yet: {TINY.steps} steps are too few to"
+    assert (told in capsys.readouterr().out) == says
+
+
+def test_a_folder_in_which_another_process_trains_is_refused(tmp_path: Path) -> None:
+    ppo.new_folder(tmp_path / "run", TINY)
+    with locked(tmp_path / "run"):
+        with pytest.raises(InvalidArgument, match="another process works in"):
+            ppo.train(TINY, tmp_path / "run", resume=True)
+        assert {path.name for path in (tmp_path / "run").iterdir()} == {ppo.SETTINGS, LOCK}
+    (tmp_path / "new").mkdir()
+    with locked(tmp_path / "new"), pytest.raises(InvalidArgument, match="another process works in"):
+        ppo.new_folder(tmp_path / "new", TINY)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tables": 0}, "tables must be a whole number from 1"),
+        ({"steps": 1e6}, "steps must be a whole number from 1"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 4294967295, but is -1"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a number from 0"),
+        ({"learning_rate": 10**400}, "learning_rate must be a number from 0"),
+        ({"past_share": 1.5}, "past_share must be a number from 0 to 1, but is 1.5"),
+        ({"players": (1.0, 0.0)}, "players must be a list of 3"),
+        ({"players": (0.0, 0.0, 0.0)}, "players must have a share that is not 0"),
+        ({"hidden": ()}, "hidden must not be empty"),
+        ({"hidden": (16, "x")}, "hidden must be a list, each of it a whole number from 1"),
+        ({"advised": 1}, "advised must be a bool, but is 1"),
+        ({"scripted": "greedy"}, "scripted must be a list, but is 'greedy'"),
+    ],
+)
+def test_settings_that_nothing_can_be_trained_with_are_refused_by_name(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        dataclasses.replace(TINY, **change)
+
+
+def test_a_bad_setting_on_the_command_line_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        ppo.run_command(ppo.main, ["smoke", "--tables", "0"])
+    assert stopped.value.code == 2
+    assert "tables must be a whole number from 1" in capsys.readouterr().err

@@ -14,7 +14,6 @@ import json
 import re
 import sys
 import time
-import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -37,8 +36,10 @@ from montecristo_agents.extras import (
 from montecristo_agents.matches import Match, Played, Results, deal_seeds
 from montecristo_agents.report import Report, make_report
 from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
+from montecristo_env.commands import INTERRUPTED, quiet_pipe
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
-from montecristo_env.files import write_whole
+from montecristo_env.files import is_empty, locked, write_whole
+from montecristo_env.ruleset import RulesetLike
 
 CHUNK_SECONDS = 30.0  # what is played between two savings takes about so long: slow agents need many games at once
 CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before
@@ -46,8 +47,9 @@ CHUNK_GAMES = 8192  # at most: two threads' worth
 CHUNKS_PER_CORE = 4  # on Ray: enough that no core waits long for the others at the end
 MOST_DEALS = 10_000_000
 MOST_SEED = 2**64 - 1
-BAD_INPUT, INTERRUPTED = 2, 130  # exit statuses
+BAD_INPUT = 2  # the exit status
 _FOLDER_NAME_LENGTH = 60
+_CHUNK_NAME = re.compile(r"([0-9]{10})-([0-9]{10})\.npz")
 _SPEED_PERIOD = 600.0  # seconds over which the time left is reckoned
 
 
@@ -57,7 +59,7 @@ def play(
     deals: int = 500,
     seed: int = 0,
     *,
-    ruleset: Ruleset | None = None,
+    ruleset: RulesetLike = None,
     folder: str | Path | None = None,
     records: int = 0,
     focus: int | None = None,
@@ -99,7 +101,7 @@ class Run:
         deals: int = 500,
         seed: int = 0,
         *,
-        ruleset: Ruleset | None = None,
+        ruleset: RulesetLike = None,
         folder: str | Path | None = None,
         records: int = 0,
         focus: int | None = None,
@@ -133,7 +135,7 @@ class Run:
         self.settings = json.loads(json.dumps(self.settings))  # as it will be read again
         self.recorded_rounds = records * len(self.match.tables)
         self.folder = None if folder is None else _Folder(Path(folder), self.settings)
-        self.results: list[Results] = [] if self.folder is None else self.folder.load()
+        self.results: list[Results] = [] if self.folder is None else self.folder.load(self.match)
 
     @property
     def rounds(self) -> int:
@@ -151,7 +153,17 @@ class Run:
         Args:
             progress: whether to show a bar.
             ray: whether to play the chunks as tasks on a Ray cluster, many at a time; the games are the same.
+
+        While another process plays in the same folder, this is refused.
         """
+        if self.folder is None:
+            self._play(progress, ray)
+            return
+        with locked(self.folder.path):
+            self.results = self.folder.load(self.match)  # another process may have gone on meanwhile
+            self._play(progress, ray)
+
+    def _play(self, progress: bool, ray: bool) -> None:
         n = self.match.players
         if self.rounds == self.match.rounds:
             return
@@ -214,17 +226,21 @@ class _Folder:
         self.chunks, self.records = path / "chunks", path / "records"
         known = path / "settings.json"
         try:
-            if known.exists():
-                _refuse_another_run(path, json.loads(known.read_text(encoding="utf-8")), settings)
-            elif path.exists() and any(path.iterdir()):
-                raise InvalidArgument(f"{path} is neither empty nor the folder of an arena run")
-            self.chunks.mkdir(parents=True, exist_ok=True)
-            if settings["records"]:
-                self.records.mkdir(exist_ok=True)
-            write_whole(known, (json.dumps(settings, indent=2) + "\n").encode())
+            path.mkdir(parents=True, exist_ok=True)
+            with locked(path):
+                if known.exists():
+                    _refuse_another_run(path, json.loads(known.read_text(encoding="utf-8")), settings)
+                elif not is_empty(path):
+                    raise InvalidArgument(f"{path} is neither empty nor the folder of an arena run")
+                self.chunks.mkdir(exist_ok=True)
+                if settings["records"]:
+                    self.records.mkdir(exist_ok=True)
+                write_whole(known, (json.dumps(settings, indent=2) + "\n").encode())
+        except MonteCristoError:
+            raise
         except OSError as error:
             raise InvalidArgument(f"cannot write to {path}: {error.strerror}") from None
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidArgument(f"{known} is damaged: {error}") from None
 
     def save(self, first: int, results: Results) -> None:
@@ -233,24 +249,37 @@ class _Folder:
         np.savez(content, **vars(results))
         write_whole(self.chunks / f"{first:010}-{first + len(results):010}.npz", content.getvalue())
 
-    def load(self) -> list[Results]:
+    def load(self, match: Match) -> list[Results]:
         """The results of all rounds that are done."""
         results: list[Results] = []
         done = 0
         for path in sorted(self.chunks.glob("*.npz")):
-            first, end = map(int, path.stem.split("-"))
+            named = _CHUNK_NAME.fullmatch(path.name)
+            if named is None:
+                raise InvalidArgument(f"{path} is no chunk of an arena run: those are called FIRST-END.npz")
+            first, end = map(int, named.groups())
             if first != done:
                 raise InvalidArgument(f"{self.chunks} is damaged: rounds {done} to {first} do not follow")
-            try:
-                with np.load(path) as saved:
-                    results.append(Results(**saved))
-            except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
-                raise InvalidArgument(f"{path} is damaged ({error}): delete it and what follows it") from None
+            if not first < end <= match.rounds:
+                raise InvalidArgument(f"{path} is damaged: this run has the rounds 0 to {match.rounds}")
+            results.append(_load_chunk(path, end - first, match))
             done = end
         return results
 
 
-def _refuse_another_run(path: Path, there: dict[str, Any], here: dict[str, Any]) -> None:
+def _load_chunk(path: Path, rounds: int, match: Match) -> Results:
+    try:
+        with np.load(path) as saved:
+            results = Results(**saved)
+        results.check(rounds, match.players, len(match.agents))
+    except Exception as error:  # a damaged archive has many ways to say so
+        raise InvalidArgument(f"{path} is damaged ({error}): delete it and what follows it") from None
+    return results
+
+
+def _refuse_another_run(path: Path, there: Any, here: dict[str, Any]) -> None:
+    if not isinstance(there, dict):
+        raise ValueError(f"settings must be a mapping, but are {there!r}")
     for name, value in here.items():
         if there.get(name) != value:
             raise InvalidArgument(
@@ -321,6 +350,8 @@ class Options:
     """How many deals every table plays, each of them in every seating."""
     seed: int = 0
     """Same seed, same deals, same games."""
+    ruleset: str = ""
+    """Settings of the game that differ from the default, such as refill=short,target=30, or a JSON file of them."""
     folder: Path | None = None
     """Where results, tables and pictures go; default: a folder of its own for these settings in runs/arena."""
     records: int = 0
@@ -331,31 +362,41 @@ class Options:
 
 def main() -> None:
     """Reads the command line, plays, prints the tables and writes the files."""
-    options = tyro.cli(Options, prog="python -m montecristo_agents.arena")
-    folder = options.folder or _default_folder(options)
+    with quiet_pipe():
+        options = tyro.cli(Options, prog="python -m montecristo_agents.arena")
+        try:
+            _run(options, options.folder or _default_folder(options))
+        except BrokenPipeError:
+            raise
+        except (MonteCristoError, ImportError, OSError) as error:
+            print(f"arena: {error}", file=sys.stderr)
+            sys.exit(BAD_INPUT)
+        except KeyboardInterrupt as stop:
+            print(f"Stopped {stop or 'before the first deal'}: the same command goes on.", file=sys.stderr)
+            sys.exit(INTERRUPTED)
+
+
+def _run(options: Options, folder: Path) -> None:
+    """Plays and reports; after Ctrl-C too, what is done until then."""
+    run = Run(**{name: value for name, value in asdict(options).items() if name != "ray"} | {"folder": folder})
     interrupted = False
     try:
-        run = Run(**{name: value for name, value in asdict(options).items() if name != "ray"} | {"folder": folder})
-        try:
-            run.play(ray=options.ray)
-        except KeyboardInterrupt:
-            interrupted = True
-        if run.deals:
-            report = run.report()
-            report.save(folder)
-            report.print(Console())
-            print(f"All of it is in {folder}.")
-    except (MonteCristoError, ImportError, OSError) as error:
-        print(f"arena: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+        run.play(ray=options.ray)
+    except KeyboardInterrupt:
+        interrupted = True
+    if run.deals:
+        report = run.report()
+        report.save(folder)
+        report.print(Console())
+        print(f"All of it is in {folder}.")
     if interrupted:
-        print(f"Stopped after {run.deals} of {options.deals} deals: the same command goes on.", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        raise KeyboardInterrupt(f"after {run.deals} of {options.deals} deals")
 
 
 def _default_folder(options: Options) -> Path:
     """A folder of its own for these settings: a readable name and a hash."""
-    settings = {**asdict(options), "folder": None, "version": montecristo_env.__version__}
+    rules = str(Ruleset.parse(options.ruleset))  # however they are written
+    settings = {**asdict(options), "ruleset": rules, "folder": None, "version": montecristo_env.__version__}
     del settings["ray"]  # the same run, wherever it is played
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     name = re.sub(r"[^\w.]+", "-", "-".join(options.agents))[:_FOLDER_NAME_LENGTH]

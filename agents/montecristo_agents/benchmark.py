@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from montecristo_agents.arena import play
 from montecristo_agents.ladder import LADDER, split_installed
 from montecristo_agents.report import Report
-from montecristo_env import Agent, InvalidArgument, PublicView, Ruleset, actions, make_agent, observation
+from montecristo_env import Agent, InvalidArgument, PublicView, actions, make_agent, observation
 from montecristo_env.games import action_codes
+from montecristo_env.ruleset import RulesetLike
 
 
 class Model(Protocol):
@@ -35,7 +36,7 @@ def benchmark(
     *,
     name: str | None = None,
     against: Sequence[str | Agent] = LADDER,
-    ruleset: Ruleset | None = None,
+    ruleset: RulesetLike = None,
     folder: str | Path | None = None,
     progress: bool = True,
 ) -> Report:
@@ -52,7 +53,7 @@ def benchmark(
 
             - an `Agent`, or the short name of one;
             - a callable `(obs, mask) -> action` for a batch of K decisions: `obs` is (K, observation.SIZE) float32,
-              scaled to [0, 1] as the shells give it, `mask` is (K, actions.COUNT) int8 with 1 for legal actions,
+              scaled as the shells give it, `mask` is (K, actions.COUNT) int8 with 1 for legal actions,
               and the result holds K action codes;
             - a model of Stable-Baselines3, that is anything with `.predict(obs, deterministic=True)`. One that also
               takes `action_masks` gets them. One that does not may choose illegal actions: a random legal one

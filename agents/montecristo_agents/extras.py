@@ -1,5 +1,7 @@
 """What the arena needs besides the environment itself, all from one extra."""
 
+from montecristo_env.commands import missing
+
 try:
     import tyro
     from matplotlib.figure import Figure
@@ -17,7 +19,7 @@ try:
     from rich.table import Table as RichTable
     from rich.text import Text
 except ImportError as error:
-    raise ImportError(f"the arena needs {error.name}: pip install 'montecristo-env[arena]'") from error
+    raise missing("the arena", error.name, "arena") from error
 
 __all__ = [
     "BarColumn",

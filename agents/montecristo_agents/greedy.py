@@ -368,16 +368,16 @@ def choose_take(s: Row, worths: Worths) -> int:
         token = there >> place & TOKEN
         kind, value = token >> VALUE_BITS, token & VALUE
         number = kind * SIZES + value - 1
-        left_over = int(s.left_over_bags[kind])
+        left_over = int(s.left_over_bags[player, kind])
         paid = payment(hand, kind, value, left_over)
         if paid != NONE:
-            s.left_over_bags[kind] = paid >> LEFT_OVER_AT
+            s.left_over_bags[player, kind] = paid >> LEFT_OVER_AT
             hands_then = with_hand(hands, player, after_payment(hand, kind, paid))
             tokens_then = with_tokens(tokens, dungeon, without_token(there, place))
             s.gathered[player, number] += 1
             found = outlook(s, hands_then, tokens_then, player, True)
             s.gathered[player, number] -= 1
-            s.left_over_bags[kind] = left_over
+            s.left_over_bags[player, kind] = left_over
             note(worths, number, found)
             if found > best:
                 best, choice = found, number
@@ -390,7 +390,8 @@ def choose_take(s: Row, worths: Worths) -> int:
 def choose_pay(s: Row) -> int:
     """A card of the cheapest payment; others are not judged."""
     kind, value = int(s.taking) // SIZES, int(s.taking) % SIZES + 1
-    paid = payment(hand_word(s, int(s.current_player)), kind, value, int(s.left_over_bags[kind]))
+    player = int(s.current_player)
+    paid = payment(hand_word(s, player), kind, value, int(s.left_over_bags[player, kind]))
     for size in range(SIZES):
         if paid >> (size * CARD_BITS) & MOST_ALIKE:
             return kind * SIZES + size

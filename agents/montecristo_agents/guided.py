@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from montecristo_agents import advice, tree
 from montecristo_agents.advice import ROOM, Room, advise, room_for_advice
+from montecristo_agents.entity import EntityEvaluator, EntityNetwork
 from montecristo_agents.greedy import MOST_CHOICES
 from montecristo_agents.judgement import FEATURES, judge_with
 from montecristo_agents.mcts import MOST_SIMULATIONS, whole_number
-from montecristo_agents.policy import Network, shipped_model
+from montecristo_agents.policy import Network, load_network, shipped_model
+from montecristo_agents.search import Search
 from montecristo_agents.tree import NODE, add_missing, back_up, descend, forget_hidden, most_visited, plant
-from montecristo_env.agent import PublicView
+from montecristo_env.agent import Agent, Evaluation, PublicView
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
@@ -27,9 +29,58 @@ from montecristo_env.threads import ALL_CORES, share
 CURIOSITY = 0.2  # how much the search trusts the network's idea of a move that was tried seldom; no other was tried
 SHIPPED = "ppo"  # instead of a path
 GAMES_AT_ONCE = 128  # so that their trees do not fill the memory
+MOST_CONSIDERED = 16  # moves at the root of a Gumbel search
 GAMES_PER_THREAD = 32  # games that are worth a thread when each goes down its tree once
 
 library = Library("the guided search", __file__, tree.__file__, *advice.SOURCES)
+
+
+def policy_mcts(settings: str = "") -> Agent:
+    """Searches with a network: `policy+mcts:PATH:200`; an entity network by Gumbel search, a perceptron as before."""
+    path, _, simulations = settings.rpartition(":")
+    network = load_network(path) if path and path != SHIPPED else None
+    if not isinstance(network, EntityNetwork):
+        return GuidedAgent(settings)
+    number = whole_number("the number of simulations", simulations, 1, MOST_SIMULATIONS)
+    return SearchAgent(network, number, f"policy+mcts:{Path(path).stem}:{number}")
+
+
+class SearchAgent:
+    """Plays what the Gumbel search with an entity network finds; see `search`.
+
+    Args:
+        network: that evaluates positions.
+        simulations: per decision.
+        name: of the agent.
+    """
+
+    def __init__(self, network: EntityNetwork, simulations: int, name: str = "policy+mcts") -> None:
+        self.network, self.simulations, self.name = network, simulations, name
+
+    def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One legal action per row."""
+        return self._search(games, rows)[0]
+
+    def evaluate(self, games: PublicView, rows: NDArray[np.int64]) -> Evaluation:
+        """The improved policy, and the reward "win" that the network expects without search."""
+        return Evaluation(
+            self._search(games, rows)[1], self.network.evaluate(games.observe(rows=rows))[1].astype(float)
+        )
+
+    def _search(self, games: PublicView, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The actions, and how likely each of all actions is."""
+        chosen, likely = np.zeros(rows.size, np.int64), np.zeros((rows.size, COUNT))
+        for begin in range(0, rows.size, GAMES_AT_ONCE):
+            part = rows[begin : begin + GAMES_AT_ONCE]
+            keys = games.random_keys(part)
+            roots = games.resample_hidden(keys, part).states
+            budgets = [self.simulations] * MOST_CONSIDERED
+            evaluator = EntityEvaluator(self.network, ALL_CORES)
+            found = Search(part.size, evaluator, budgets, threads=ALL_CORES).run(roots, keys)
+            chosen[begin : begin + part.size] = found["action"]
+            for row, (decision, policy) in enumerate(zip(roots["decision"], found["policy"], strict=True), begin):
+                likely[row, FIRST[decision] : FIRST[decision + 1]] = policy[: FIRST[decision + 1] - FIRST[decision]]
+        return chosen, likely
 
 
 class GuidedAgent:

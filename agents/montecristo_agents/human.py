@@ -11,7 +11,7 @@ from montecristo_env import actions, render
 from montecristo_env.agent import PublicView
 from montecristo_env.core.actions import Action
 from montecristo_env.core.constants import COLOURS
-from montecristo_env.render.ansi import WIDTH
+from montecristo_env.render.text import WIDTH
 from montecristo_env.render.words import describe
 
 QUIT = ("quit", "exit", "q")
@@ -51,7 +51,7 @@ class HumanAgent:
         state, legal = games.public_state(game), games.legal_actions(game)
         values, adventurers = games["market_values"][game].tolist(), games["card_adventurers"][game].tolist()
         colour = self._screen.isatty()
-        self._show(render.ansi(state, market_values=values, card_adventurers=adventurers, colour=colour))
+        self._show(render.ansi(games, game, colour=colour))
         names = [colour.capitalize() for colour in COLOURS]
         described = [describe(action, state, names, values, adventurers) for action in legal]
         self._show("\n" + "\n".join(_columns(described)))

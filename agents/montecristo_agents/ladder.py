@@ -8,17 +8,17 @@ plays what is missing and writes `docs/ladder.md` with its pictures. Same agents
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from montecristo_agents.arena import BAD_INPUT, INTERRUPTED, Run
+from montecristo_agents.arena import BAD_INPUT, Run
 from montecristo_agents.extras import tyro
-from montecristo_agents.ratings import Estimate
-from montecristo_agents.report import Report, draw_ratings, duration, percent, png, points
+from montecristo_agents.report import Report, draw_ratings, markdown, percent, png
 from montecristo_env import MonteCristoError
 from montecristo_env.agent import GROUP
+from montecristo_env.commands import INTERRUPTED, quiet_pipe
 from montecristo_env.core.constants import MIN_PLAYERS
 from montecristo_env.files import write_whole
 
@@ -65,7 +65,8 @@ def _page(reports: Sequence[Report], missing: Sequence[str]) -> str:
         "How the standard agents stand to each other. To measure yours against them, call "
         "`montecristo_agents.benchmark.benchmark(my_agent)`.",
         f"This page is written by `{COMMAND}`: do not edit it. Version {settings['version']} played "
-        f"{settings['deals']} deals with seed {settings['seed']}. The same command gives the same page, but for times.",
+        f"{settings['deals']} deals with seed {settings['seed']}, rules: {reports[0].rules}. The same command "
+        "gives the same page, but for times.",
         *([f"Not installed, so not played: {', '.join(missing)}."] if missing else []),
         *_model_files(reports[0]),
     ]
@@ -79,51 +80,23 @@ def _model_files(report: Report) -> list[str]:
     hashed = [agent for agent in report.settings["agents"] if agent["sha256"]]
     if not hashed:
         return []
-    return [_markdown(["agent", "SHA-256 of its model file"], [[x["name"], f"`{x['sha256']}`"] for x in hashed])]
+    return [markdown(["agent", "SHA-256 of its model file"], [[x["name"], f"`{x['sha256']}`"] for x in hashed])]
 
 
 def _chapter(report: Report) -> list[str]:
     players = report.settings["players"]
-    names = [line.agent for line in report.agents]
-    standing = [
-        [
-            line.agent,
-            _with_interval(line.win_rate, percent),
-            f"{line.score_margin.value:+.1f}",
-            f"{line.mean_rank.value:.2f}",
-            _with_interval(line.elo, points),
-            f"{line.openskill.mu:.1f} ± {line.openskill.sigma:.1f}",
-            f"{line.decisions_per_game:.0f}",
-            duration(line.seconds_per_decision),
-        ]
-        for line in report.agents
-    ]
-    pairs = [[name, *(_cell(report, name, other) for other in names)] for name in names]
+    standing, *pairs = report.markdown_tables()
     return [
         f"## {players} players",
         " ".join([f"{report.games:,} games. Equals win {percent(report.null_rate)} %.", *report.caveats()]),
-        _markdown(["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "decisions", "time"], standing),
+        standing,
         f"![Elo and win rates of the agents with {players} players]({_picture(report)})",
-        "Win rate % of the row, alone against the column:",
-        _markdown(["", *names], pairs),
+        *pairs,
     ]
-
-
-def _cell(report: Report, name: str, other: str) -> str:
-    pair = report.pair(name, other)
-    return "–" if pair is None else _with_interval(pair.win_rate, percent)
-
-
-def _with_interval(estimate: Estimate, form: Callable[[float], str]) -> str:
-    return f"{form(estimate.value)} ({form(estimate.low)}…{form(estimate.high)})"
 
 
 def _picture(report: Report) -> Path:
     return Path("images", f"ladder-{report.settings['players']}.png")
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] + ["---:"] * (len(head) - 1), *rows))
 
 
 # --- command line
@@ -142,6 +115,8 @@ class Options:
     """How many deals every table plays, each of them in every seating."""
     seed: int = 0
     """Same seed, same deals, same games."""
+    ruleset: str = ""
+    """Settings of the game that differ from the default, such as refill=short,target=30, or a JSON file of them."""
     page: Path = Path("docs", "ladder.md")
     """Where to write."""
     folder: Path = Path("runs", "ladder")
@@ -150,24 +125,29 @@ class Options:
 
 def main() -> None:
     """Reads the command line, plays and writes."""
-    options = tyro.cli(Options, prog=COMMAND)
+    with quiet_pipe():
+        options = tyro.cli(Options, prog=COMMAND)
+        try:
+            _run(options)
+        except (MonteCristoError, OSError) as error:
+            print(f"ladder: {error}", file=sys.stderr)
+            sys.exit(BAD_INPUT)
+        except KeyboardInterrupt:
+            print("ladder: stopped; the same command goes on.", file=sys.stderr)
+            sys.exit(INTERRUPTED)
+        print(f"The ladder is in {options.page}.")
+
+
+def _run(options: Options) -> None:
     agents, missing = split_installed(options.agents)
-    try:
-        runs = []
-        for players in options.players:
-            folder = options.folder / f"{players}-players"
-            there = [name for name in agents if players == MIN_PLAYERS or name not in ONLY_FOR_TWO]
-            runs.append(Run(there, players, options.deals, options.seed, folder=folder))
-        for run in runs:
-            run.play()
-        write_page(options.page, [run.report() for run in runs], missing)
-    except (MonteCristoError, OSError) as error:
-        print(f"ladder: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        print("ladder: stopped; the same command goes on.", file=sys.stderr)
-        sys.exit(INTERRUPTED)
-    print(f"The ladder is in {options.page}.")
+    runs = []
+    for players in options.players:
+        folder = options.folder / f"{players}-players"
+        there = [name for name in agents if players == MIN_PLAYERS or name not in ONLY_FOR_TWO]
+        runs.append(Run(there, players, options.deals, options.seed, ruleset=options.ruleset, folder=folder))
+    for run in runs:
+        run.play()
+    write_page(options.page, [run.report() for run in runs], missing)
 
 
 if __name__ == "__main__":

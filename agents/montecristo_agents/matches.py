@@ -15,10 +15,11 @@ from typing import NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env import Agent, GameBatch, GameRecord, MonteCristoError, PublicView, Ruleset
+from montecristo_env import Agent, GameBatch, GameRecord, InvalidArgument, MonteCristoError, PublicView, Ruleset
 from montecristo_env.core.constants import NONE
 from montecristo_env.errors import IllegalAction
 from montecristo_env.games import SEED_BITS
+from montecristo_env.ruleset import RulesetLike
 
 _TO_THE_END = 1_000_000  # more decisions than any game has
 
@@ -60,6 +61,21 @@ class Results:
     def __len__(self) -> int:
         return len(self.winners)
 
+    def check(self, rounds: int, players: int, agents: int) -> None:
+        """Refuses what cannot have come out of so many rounds of a match."""
+        games = (rounds, players, players)
+        wanted = {"winners": np.bool_, "ranks": np.float32, "scores": np.int16, "decisions": np.float32}
+        for name, dtype in (wanted | {"seconds": np.float64}).items():
+            values, shape = np.asarray(getattr(self, name)), (agents,) if name == "seconds" else games
+            if values.dtype != dtype or values.shape != shape:
+                raise InvalidArgument(
+                    f"{name} must be {np.dtype(dtype)} of shape {shape}, but are {values.dtype} of shape {values.shape}"
+                )
+            if not np.isfinite(values).all() or (name != "scores" and values.min() < 0):
+                raise InvalidArgument(f"{name} must be finite numbers from 0")
+        if not self.winners.any(axis=-1).all():
+            raise InvalidArgument("every game must have a winner")
+
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """The results of all rounds, one after the other."""
@@ -90,13 +106,13 @@ class Match:
         agents: Sequence[Agent],
         players: int,
         seeds: NDArray[np.uint64],
-        ruleset: Ruleset | None = None,
+        ruleset: RulesetLike = None,
         focus: int | None = None,
     ) -> None:
         self.agents = agents
         self.players = players
         self.seeds = seeds
-        self.ruleset = ruleset or Ruleset()
+        self.ruleset = Ruleset.of(ruleset)
         self.tables = schedule(len(agents), players, focus)
         self.rounds = len(seeds) * len(self.tables)
         self._distinct = list({id(agent): agent for agent in agents}.values())

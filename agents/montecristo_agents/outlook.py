@@ -261,11 +261,11 @@ def next_gatherer(waiting: int) -> int:
 
 
 @kernel
-def left_over_word(s: Row) -> int:
-    """The bags of each kind that are left over in this turn."""
+def left_over_word(s: Row, player: int) -> int:
+    """The bags of each kind that a player has left over."""
     word = 0
     for kind in range(KINDS):
-        word |= int(s.left_over_bags[kind]) << (kind * _LEFT_OVER_BITS)
+        word |= int(s.left_over_bags[player, kind]) << (kind * _LEFT_OVER_BITS)
     return word
 
 
@@ -322,13 +322,13 @@ def gather_in(s: Row, market: int, tokens: Tokens, dungeon: int, so_far: Round) 
     while there and waiting:
         gatherer = next_gatherer(waiting)
         waiting &= ~(_PLAYER << (gatherer * _PLAYER_BITS))
-        at_it = dungeon == s.gather_dungeon and gatherer == s.current_player
+        usable = s.left_over_bags_last_a_round or (dungeon == s.gather_dungeon and gatherer == s.current_player)
         hand, there, gained, gone = gather(
             hand_of(hands, gatherer),
             there,
             market,
             int(s.crew[gatherer, dungeon]),
-            left_over_word(s) if at_it else 0,
+            left_over_word(s, gatherer) if usable else 0,
         )
         hands = with_hand(hands, gatherer, hand)
         points += gained << (gatherer * _PLAYER_BITS)

@@ -10,21 +10,29 @@ from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as safetensors_bytes
 
 from montecristo_agents import advice
 from montecristo_env import GameBatch, actions, observation
 from montecristo_env.agent import Evaluation, PublicView
+from montecristo_env.commands import missing
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.chance import stream
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
 from montecristo_env.threads import ALL_CORES, share
+
+try:
+    from safetensors import SafetensorError, safe_open
+    from safetensors.numpy import save as safetensors_bytes
+except ImportError as error:
+    raise missing("a network player", error.name, "arena") from error
+
+if TYPE_CHECKING:
+    from montecristo_agents.entity import EntityNetwork
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -34,6 +42,7 @@ FORMAT = "1"
 
 ACTIVATIONS = ("relu", "tanh")
 VALUE = 1  # outputs of the value head
+MOST_COUNT = 128.0  # how far from 0 an observation can be, being int8
 VALUE_WEIGHT = 10.0  # what looking ahead adds to a logit, for each unit of reward
 WEIGHTS_PER_THREAD = 15_000_000  # to go through; that is worth a thread
 ROWS_AT_ONCE = 1024  # when looking ahead, so that the clones of all legal actions do not fill the memory
@@ -49,7 +58,7 @@ def layout_hash(advised: bool = False) -> str:
     """A hash of what the numbers that a network looks at and the codes of actions stand for, in this version."""
     digest = hashlib.sha256()
     for name, part in observation.FIELDS.items():
-        digest.update(f"{name} {part.slice.start} {part.slice.stop} {part.shape} {part.highest}\n".encode())
+        digest.update(f"{name} {part.group} {part.columns} {part.shape} {part.highest} {part.scale}\n".encode())
     for name, codes in actions.BLOCKS.items():
         digest.update(f"{name} {codes.start} {codes.stop}\n".encode())
     for code in range(actions.COUNT):
@@ -94,6 +103,7 @@ class Network:
             raise InvalidModel(f"the activation must be {' or '.join(ACTIVATIONS)}, but is {self.activation!r}")
         _check_tensors(self.tensors, _shapes(self.hidden, self.inputs))
         weights, layers = _pack(self.hidden, self.tensors, self.residual, self.scale)
+        _check_range(weights, layers, self.activation == "tanh")
         object.__setattr__(self, "_weights", weights)
         object.__setattr__(self, "_layers", layers)
         _library.compile_once(_call_every_entry_point)
@@ -159,6 +169,7 @@ class Network:
         _check_tensors(tensors, _shapes(self.hidden, self.inputs))
         header = {
             "format": FORMAT,
+            "architecture": "perceptron",
             "layout": layout_hash(self.advised),
             "hidden": json.dumps(self.hidden),
             "activation": self.activation,
@@ -185,6 +196,19 @@ class Network:
             )
         except InvalidModel as problem:
             raise InvalidModel(f"model {path}: {problem}") from None
+        except RecursionError:
+            raise InvalidModel(f"model {path}: its header is nested too deeply") from None
+
+
+def load_network(path: str | Path) -> "Network | EntityNetwork":
+    """Reads a model file of either architecture."""
+    from montecristo_agents.entity import ARCHITECTURE, EntityNetwork  # which is made from parts of this module
+
+    try:
+        header, _ = _read(Path(path))
+    except InvalidModel as problem:
+        raise InvalidModel(f"model {path}: {problem}") from None
+    return (EntityNetwork if header.get("architecture") == ARCHITECTURE else Network).load(path)
 
 
 class PolicyAgent:
@@ -202,17 +226,19 @@ class PolicyAgent:
         lookahead: clones for each action; 0 does not look ahead.
     """
 
-    def __init__(self, settings: str | Path | Network = "", temperature: float = 0.0, lookahead: int = 0) -> None:
+    def __init__(
+        self, settings: "str | Path | Network | EntityNetwork" = "", temperature: float = 0.0, lookahead: int = 0
+    ) -> None:
         options: dict[str, str] = {}
         if isinstance(settings, str):
             settings, options = _split(settings)
         if settings == "":
             raise InvalidArgument("policy needs the path of a model file: policy:PATH")
-        self.path = None if isinstance(settings, Network) else Path(settings)
+        self.path = Path(settings) if isinstance(settings, str | Path) else None
         """The model file, if the network comes from one."""
         self.temperature = _number("temperature", options.get("temperature", temperature), float)
         self.lookahead = _number("lookahead", options.get("lookahead", lookahead), int)
-        self.network = settings if isinstance(settings, Network) else Network.load(settings)
+        self.network = load_network(settings) if isinstance(settings, str | Path) else settings
         self.name = self._name("policy" if self.path is None else f"policy:{self.path.stem}")
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -228,8 +254,8 @@ class PolicyAgent:
     def evaluate(self, games: PublicView, rows: NDArray[np.int64]) -> Evaluation:
         """What it thinks of every legal action, at its temperature or, if that is 0, as the network says."""
         scores, masks, values = self._scores(games, rows)
-        scores = np.where(masks, scores / (self.temperature or 1.0), -np.inf)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        scores = np.where(masks, scores, -np.inf)
+        weights = np.exp((scores - scores.max(axis=1, keepdims=True)) / (self.temperature or 1.0))
         return Evaluation(weights / weights.sum(axis=1, keepdims=True), values.astype(np.float64))
 
     def _scores(
@@ -332,9 +358,11 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
             if others := [f"{name} ({kind})" for name, kind in kinds.items() if kind not in _STORED]:
                 raise InvalidModel(f"weights must be float16 or float32, but there are {', '.join(others)}")
             return file.metadata() or {}, {name: file.get_tensor(name) for name in kinds}
+    except InvalidModel:
+        raise
     except FileNotFoundError:
         raise InvalidModel("there is no such file; give the path of a .safetensors file") from None
-    except (OSError, SafetensorError) as problem:
+    except (OSError, SafetensorError, TypeError, ValueError) as problem:  # the last two from NumPy
         raise InvalidModel(f"cannot be read ({problem}): get it anew, or train it again") from None
 
 
@@ -370,7 +398,7 @@ def _from_json(header: Mapping[str, str], name: str, kind: type[T]) -> T:
 
 def _shapes(hidden: tuple[int, ...], inputs: int) -> dict[str, tuple[int, ...]]:
     """What tensors a network has, and of what shape."""
-    if not hidden or not all(isinstance(size, int) and size > 0 for size in hidden):
+    if not hidden or not all(type(size) is int and size > 0 for size in hidden):
         raise InvalidModel(f"hidden must be the sizes of one or more layers, but is {hidden!r}")
     layers = {f"trunk.{number}": sizes for number, sizes in enumerate(pairwise((inputs, *hidden)))}
     layers |= {"policy": (hidden[-1], actions.COUNT), "value": (hidden[-1], VALUE)}
@@ -402,7 +430,8 @@ def _pack(
     """
     single = {name: np.asarray(tensor, np.float32) for name, tensor in tensors.items()}
     layers = [(single[f"trunk.{number}.weight"], single[f"trunk.{number}.bias"]) for number in range(len(hidden))]
-    layers[0] = (layers[0][0] * scale, layers[0][1])
+    with np.errstate(over="ignore"):  # what becomes infinite is refused by name
+        layers[0] = (layers[0][0] * scale, layers[0][1])
     heads = [np.concatenate([single[f"policy.{part}"], single[f"value.{part}"]]) for part in ("weight", "bias")]
     layers.append((heads[0], heads[1]))
     lines, pieces, start = [], [], 0
@@ -412,6 +441,20 @@ def _pack(
         pieces += [weight.T.ravel(), bias]
         start += weight.size + bias.size
     return np.concatenate(pieces), np.array(lines, np.int64)
+
+
+def _check_range(weights: NDArray[np.float32], layers: NDArray[np.int64], tanh: bool) -> None:
+    """Whatever it looks at, no number in it becomes infinite: all inputs and weights at their worst."""
+    heads = len(layers) - 1
+    bounds = np.full(int(layers[0, INPUTS]), MOST_COUNT)
+    for number, (start, inputs, outputs, residual) in enumerate(layers.tolist()):
+        bias = start + inputs * outputs
+        matrix = np.abs(weights[start:bias].reshape(inputs, outputs), dtype=np.float64)
+        after = bounds @ matrix + np.abs(weights[bias : bias + outputs], dtype=np.float64)
+        if not after.max() < np.finfo(np.float32).max:
+            name = "the heads" if number == heads else f"trunk.{number}"
+            raise InvalidModel(f"the weights of {name} are so large that what it gives may be infinite")
+        bounds = (np.minimum(after, 1.0) if tanh else after) + (bounds if residual else 0.0)
 
 
 # --- Compiled --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from montecristo_agents.extras import Console, Figure, RichTable, Text, box
 from montecristo_agents.matches import Match, Results, Table
 from montecristo_agents.ratings import CONFIDENCE, Estimate, Skill, mean_by_deal, rate_by_deal
 from montecristo_env.files import write_whole
+from montecristo_env.ruleset import Ruleset
 
 Values: TypeAlias = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ class PairLine:
     mean_rank: Estimate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The outcome of an arena run.
 
@@ -75,6 +76,11 @@ class Report:
     agents: list[AgentLine]
     pairs: list[PairLine]
 
+    @property
+    def rules(self) -> str:
+        """The settings of the game that differ from the default, as a text."""
+        return str(Ruleset.from_dict(self.settings["ruleset"]))
+
     def agent(self, name: str) -> AgentLine:
         """The line of one agent."""
         return next(line for line in self.agents if line.agent == name)
@@ -96,6 +102,42 @@ class Report:
         text = io.StringIO()
         self.print(Console(file=text, width=_TEXT_WIDTH))
         return text.getvalue()
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{line.agent} {percent(line.win_rate.value)} %" for line in self.agents)
+        return f"<Report: {self.settings['players']} players, {self.deals} deals; win rates: {best}>"
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows."""
+        notes = "\n".join(f"- {note}" for note in self.explanations() + self.caveats())
+        return "\n\n".join([f"**{_title(self)}**", *self.markdown_tables(), notes])
+
+    def markdown_tables(self) -> list[str]:
+        """How the agents stand, and how each did against each other, in Markdown."""
+        names = [line.agent for line in self.agents]
+        standing = [
+            [
+                line.agent,
+                _with_interval(line.win_rate, percent),
+                f"{line.score_margin.value:+.1f}",
+                f"{line.mean_rank.value:.2f}",
+                _with_interval(line.elo, points),
+                f"{line.openskill.mu:.1f} ± {line.openskill.sigma:.1f}",
+                f"{line.decisions_per_game:.0f}",
+                duration(line.seconds_per_decision),
+            ]
+            for line in self.agents
+        ]
+        met = [[self.pair(name, other) for other in names] for name in names]
+        pairs = [
+            [name, *("–" if pair is None else _with_interval(pair.win_rate, percent) for pair in line)]
+            for name, line in zip(names, met, strict=True)
+        ]
+        return [
+            markdown(["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "decisions", "time"], standing),
+            "Win rate % of the row, alone against the column:",
+            markdown(["", *names], pairs),
+        ]
 
     def explanations(self) -> list[str]:
         """What a reader must know to understand the numbers."""
@@ -245,11 +287,22 @@ def _decisions_of_agents(match: Match, results: Results) -> Values:
 # --- tables
 
 
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, its first column to the left, all others to the right."""
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+
+
+def _title(report: Report) -> str:
+    return f"{_played(report)}, {report.games:,} games; equals win {percent(report.null_rate)} %"
+
+
+def _with_interval(estimate: Estimate, form: Callable[[float], str]) -> str:
+    return f"{form(estimate.value)} ({_interval(estimate, form)})"
+
+
 def _agents_table(report: Report) -> RichTable:
-    title = f"{report.settings['players']} players, {report.deals:,} deals, {report.games:,} games"
-    table = RichTable(
-        title=f"{title}; equals win {percent(report.null_rate)} %", box=box.SIMPLE_HEAD, collapse_padding=True
-    )
+    table = RichTable(title=_title(report), box=box.SIMPLE_HEAD, collapse_padding=True)
     table.add_column("\nagent", style="bold", overflow="fold")
     for name in ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "deci-\nsions", "\ntime"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -442,7 +495,11 @@ def _side_of_null(rate: float, null: float) -> float:
 
 
 def _caption(report: Report) -> str:
-    return f"{report.settings['players']} players, {report.deals:,} deals, {_CONFIDENCE} intervals by deal"
+    return f"{_played(report)}, {_CONFIDENCE} intervals by deal"
+
+
+def _played(report: Report) -> str:
+    return f"{report.settings['players']} players, rules: {report.rules}, {report.deals:,} deals"
 
 
 def png(figure: Figure) -> bytes:

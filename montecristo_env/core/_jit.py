@@ -12,7 +12,9 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -37,6 +39,8 @@ R = TypeVar("R")
 
 CACHE_VARIABLE = "MONTECRISTO_CACHE_DIR"
 _KEPT_SECONDS = 60 * 24 * 3600  # how long compiled code is kept that nobody uses
+_PREFIX = "montecristo-"
+_OWN_FOLDER = re.compile(_PREFIX + r"[0-9a-f]{16}(\.[a-z0-9_]+)?")  # finished; with a suffix, being filled
 # Parts of Numba that its type hints do not cover.
 _config: Any = numba.core.config
 _cgutils: Any = cgutils
@@ -68,8 +72,13 @@ class Library:
         self.content = content
         self._sources = [*sorted(Path(__file__).parent.glob("*.py")), *map(Path, sources)]
         self._entry_points: list[Any] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ready = INTERPRETED
+        if hasattr(os, "register_at_fork"):
+            # A fork waits until compiling is over: the child could not end what a thread of its parent has begun, nor
+            # release its locks, of which the compiler has more.
+            release = self._lock.release
+            os.register_at_fork(before=self._lock.acquire, after_in_parent=release, after_in_child=release)
 
     def entry_point(self, function: Callable[P, R]) -> Callable[P, R]:
         """A kernel that Python calls, after `compile_once`."""
@@ -146,6 +155,19 @@ if INTERPRETED:
         """target[at : at + size] = source[start : start + size] == wanted, of int8 arrays; the size is a constant."""
         target[at : at + size] = source[start : start + size] == wanted
 
+    def dot_bytes(one: np.ndarray, at: int, other: np.ndarray, start: int) -> int:
+        """The sum of the products of 16 bytes of two int8 arrays; they must not be negative."""
+        return int(one[at : at + 16].astype(np.int16) @ other[start : start + 16].astype(np.int16))
+
+    def load_bytes(source: np.ndarray, start: int, size: int) -> int:
+        """The number whose bytes are source[start : start + size], lowest first; the size is 1, 2, 4 or 8."""
+        return int.from_bytes(source[start : start + size].tobytes(), "little")
+
+    def store_bytes(target: np.ndarray, at: int, size: int, number: int) -> None:
+        """target[at : at + size] = the lowest bytes of a number, lowest first; the size is 1, 2, 4 or 8."""
+        low = int(number) & ((1 << 8 * size) - 1)
+        target[at : at + size] = np.frombuffer(low.to_bytes(size, "little"), np.int8)
+
     def spread_bits(target: np.ndarray, at: int, bits: np.uint64) -> None:
         """target[at + i] = bit i, for an int8 array and all bits of a word."""
         target[at : at + WORD] = bits >> np.arange(WORD, dtype=np.uint64) & np.uint64(1)
@@ -217,6 +239,51 @@ else:  # pragma: no cover (coverage is measured without compilation)
             return context.get_dummy_value()
 
         return types.void(target, types.intp, source, types.intp, size, types.int8), codegen
+
+    @intrinsic
+    def dot_bytes(typing: Any, one: Any, at: Any, other: Any, start: Any) -> Any:
+        """The sum of the products of 16 bytes of two int8 arrays; they must not be negative."""
+        wide = ir.VectorType(ir.IntType(16), 16)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            bytes_16 = ir.VectorType(ir.IntType(8), 16)
+            pointers = (
+                builder.bitcast(address, bytes_16.as_pointer())
+                for address in _addresses(context, builder, signature, args)
+            )
+            product = builder.mul(*(builder.zext(builder.load(pointer, align=1), wide) for pointer in pointers))
+            add = _cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(wide.element, [wide]), "llvm.vector.reduce.add.v16i16"
+            )
+            return builder.zext(builder.call(add, [product]), ir.IntType(64))
+
+        return types.int64(one, types.intp, other, types.intp), codegen
+
+    @intrinsic(prefer_literal=True)
+    def load_bytes(typing: Any, source: Any, start: Any, size: Any) -> Any:
+        """The number whose bytes are source[start : start + size], lowest first; the size is 1, 2, 4 or 8."""
+        word = ir.IntType(8 * size.literal_value)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            out_of = builder.bitcast(builder.gep(array.data, [args[1]]), word.as_pointer())
+            found = builder.load(out_of, align=1)
+            return builder.zext(found, ir.IntType(64)) if word.width < 64 else found
+
+        return types.int64(source, types.intp, size), codegen
+
+    @intrinsic(prefer_literal=True)
+    def store_bytes(typing: Any, target: Any, at: Any, size: Any, number: Any) -> Any:
+        """target[at : at + size] = the lowest bytes of a number, lowest first; the size is 1, 2, 4 or 8."""
+        word = ir.IntType(8 * size.literal_value)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            into = builder.bitcast(builder.gep(array.data, [args[1]]), word.as_pointer())
+            builder.store(builder.trunc(args[3], word) if word.width < 64 else args[3], into, align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.intp, size, types.int64), codegen
 
     @intrinsic
     def spread_bits(typing: Any, target: Any, at: Any, bits: Any) -> Any:
@@ -320,14 +387,14 @@ def _publish(building: Path, finished: Path) -> None:
     except OSError:
         if not finished.is_dir():
             raise
-    for folder in finished.parent.iterdir():  # what older versions left behind
+    for folder in finished.parent.iterdir():  # what older versions left behind; whatever else is there is not ours
         with suppress(OSError):
-            if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
+            if _OWN_FOLDER.fullmatch(folder.name) and time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
                 shutil.rmtree(folder)
 
 
 def _fingerprint(content: str, sources: Iterable[Path]) -> str:
-    """A hash of what the machine code is and all that it depends on."""
+    """A folder name: a hash of what the machine code is and all that it depends on."""
     digest = hashlib.sha256(content.encode())
     for source in sources:
         digest.update(f"{source} {source.stat().st_mtime_ns}\0".encode() + source.read_bytes())
@@ -335,7 +402,7 @@ def _fingerprint(content: str, sources: Iterable[Path]) -> str:
     versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
     cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     digest.update("\0".join([platform.python_version(), platform.machine(), *versions, *cpu, *settings]).encode())
-    return digest.hexdigest()[:16]
+    return _PREFIX + digest.hexdigest()[:16]
 
 
 def _cache_roots() -> Iterator[Path]:
@@ -351,25 +418,31 @@ def _cache_roots() -> Iterator[Path]:
 
 def _find_cache(name: str) -> tuple[Path | None, Path | None]:
     """(the folder of finished code, a private folder to fill first), each None where there is none."""
+    chosen = os.environ.get(CACHE_VARIABLE)
     for root in _cache_roots():
-        if (root / name).is_dir() and _is_mine(root):
-            with suppress(OSError):
-                os.utime(root / name)  # still in use
-            return root / name, None
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if _is_mine(root):
-                building = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=root))
-                atexit.register(shutil.rmtree, building, ignore_errors=True)
-                return root / name, building
-        except OSError:
+            _check_is_mine(root)
+            if (root / name).is_dir():
+                with suppress(OSError):
+                    os.utime(root / name)  # still in use
+                return root / name, None
+            building = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=root))
+        except OSError as problem:
+            if chosen and root == Path(chosen):
+                _say(f"{CACHE_VARIABLE} is not used: {problem}")
             continue
+        atexit.register(shutil.rmtree, building, ignore_errors=True)
+        return root / name, building
     return None, None
 
 
-def _is_mine(folder: Path) -> bool:
-    """Code is only loaded from a folder that no other user could have filled."""
-    if not hasattr(os, "getuid"):
-        return True
-    facts = folder.stat()
-    return facts.st_uid in (os.getuid(), 0) and not facts.st_mode & 0o022
+def _check_is_mine(folder: Path) -> None:
+    """Code is only loaded from a folder that no other user could have filled, nor led elsewhere by a link."""
+    facts = folder.lstat()
+    if stat.S_ISLNK(facts.st_mode):
+        raise OSError(f"{folder} is a symbolic link; name the folder itself")
+    if hasattr(os, "getuid") and facts.st_uid not in (os.getuid(), 0):
+        raise OSError(f"{folder} belongs to another user")
+    if hasattr(os, "getuid") and facts.st_mode & 0o022:
+        raise OSError(f"{folder} can be written by other users; chmod go-w would help")

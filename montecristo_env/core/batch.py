@@ -13,7 +13,7 @@ from montecristo_env.core.chance import (
     advance,
     below,
     fill_bag,
-    mix,
+    one_way,
     random_choice,
     resample_hidden,
     shuffle_discards_under_pile,
@@ -285,7 +285,7 @@ def write_observations(
 def _show(s: Row, player: int, counts: np.ndarray, shares: np.ndarray, masks: np.ndarray, k: int, scratch: int) -> None:
     """Writes what a player sees (NONE: the decider) and the mask into row `k` of those arrays that are not empty.
 
-    Observations are counts; or shares in [0, 1], unless `shares` is empty, and then row `scratch` of `counts` is only
+    Observations are counts; or scaled ones, unless `shares` is empty, and then row `scratch` of `counts` is only
     room to work.
     """
     if player == NONE:
@@ -332,11 +332,11 @@ def resample_games(states: States, rows: np.ndarray, keys: np.ndarray, begin: in
 
 @entry_point
 def draw_keys(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-    """Random bits for every game."""
+    """Random bits for every game, which do not lead back to its seed: agents get them."""
     for k in range(begin, end):
         s = states[rows[k]]
         s.play_key = advance(s.play_key)
-        out[k] = mix(s.play_key)
+        out[k] = one_way(s.play_key, s.play_key)
 
 
 @entry_point

@@ -6,7 +6,7 @@ the shuffle, restricted to those present. So the deal does not depend on what pl
 
 import numpy as np
 
-from montecristo_env.core._jit import kernel
+from montecristo_env.core._jit import WORD, kernel
 from montecristo_env.core.constants import CARD_TYPES, HIDDEN_SLOTS, NONE, TOKEN_TYPES
 from montecristo_env.core.layout import Row
 
@@ -14,6 +14,11 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the constants of SplitMix64
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
+_SIP_0 = np.uint64(0x736F6D6570736575)  # the constants of SipHash
+_SIP_1 = np.uint64(0x646F72616E646F6D)
+_SIP_2 = np.uint64(0x6C7967656E657261)
+_SIP_3 = np.uint64(0x7465646279746573)
+_SIP_END = np.uint64(0xFF)
 _SLOT_MASK = HIDDEN_SLOTS - 1
 
 
@@ -41,6 +46,30 @@ def below(state: np.uint64, bound: int) -> int:
 def advance(state: np.uint64) -> np.uint64:
     """The next state of a generator."""
     return state + _GOLDEN
+
+
+@kernel
+def one_way(key: np.uint64, other: np.uint64) -> np.uint64:
+    """64 bits that follow from a key of two words but do not lead back to it: SipHash-2-4 of the empty message.
+
+    For what players may see. All other functions here can be undone, so that their results lead back to the seed.
+    """
+    v0, v1, v2, v3 = key ^ _SIP_0, other ^ _SIP_1, key ^ _SIP_2, other ^ _SIP_3
+    for turn in range(6):
+        if turn == 2:
+            v2 ^= _SIP_END
+        v0, v2 = v0 + v1, v2 + v3
+        v1, v3 = _rotated(v1, 13) ^ v0, _rotated(v3, 16) ^ v2
+        v0 = _rotated(v0, 32)
+        v2, v0 = v2 + v1, v0 + v3
+        v1, v3 = _rotated(v1, 17) ^ v2, _rotated(v3, 21) ^ v0
+        v2 = _rotated(v2, 32)
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+@kernel
+def _rotated(x: np.uint64, by: int) -> np.uint64:
+    return (x << np.uint64(by)) | (x >> np.uint64(WORD - by))
 
 
 @kernel
@@ -119,6 +148,8 @@ def draw_hidden(s: Row) -> int:
     slot = int(s.pile[s.pile_top])
     s.pile_top = (s.pile_top + 1) & _SLOT_MASK
     s.pile_size -= 1
+    if s.pile_size == 0 and s.reshuffle_when_empty:
+        shuffle_discards_under_pile(s)
     return slot
 
 

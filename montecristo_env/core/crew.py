@@ -3,6 +3,9 @@
 There is one job at a time. The leader posts it, and everybody takes parts of it until none is left: first his own, the
 same in every job, because his processor's cache holds those rows, and after a while those of others who are late. The
 ticket says in one word which job it is and which parts are left, so that nobody can take a part of a job that is over.
+
+A job is one compiled call for its leader, which ends when everybody is through with the arrays: no exception in Python,
+such as that of Ctrl-C, can come in between.
 """
 
 from enum import IntEnum
@@ -27,7 +30,7 @@ from montecristo_env.core.layout import STATE, States, aligned_zeros
 from montecristo_env.core.observation import SIZE
 
 LEADER = 0  # helpers have the numbers from 1
-ASLEEP, WAITING = -2, -3  # instead of what was found
+BUSY, BROKEN = -2, -3  # instead of what was found: another leader's job is not over; this one will never be
 MOST_PARTS = MOST_THREADS = 32
 _GRACE = 300  # looks before somebody else's part is taken: about 10 microseconds
 _NEXT_JOB = 1 << MOST_PARTS  # in a ticket; below that are the parts that are left, one bit each
@@ -71,8 +74,9 @@ class Word(IntEnum):
     NUM_MASKS = 35
     SAMPLES = 36
     NUM_SAMPLES = 37
-    THREADS = 38
-    AWAKE = 40  # whether each helper waits for work; else the leader must wake him
+    BUSY = 38  # whether there is a leader
+    DISMISSED = 39  # whether helpers shall go
+    AWAKE = 40  # whether each helper waits for work; else the leader should wake him
     FOUND = AWAKE + MOST_THREADS  # what each part returned
     LENGTH = FOUND + MOST_PARTS
 
@@ -104,14 +108,17 @@ def work(
     shares: np.ndarray,
     masks: np.ndarray,
 ) -> int:
-    """Posts a job, if there is one, and does parts of it, until there was nothing to do for so many looks.
+    """The leader posts a job and does parts of it until it is over; a helper, until there was none for so many looks.
 
-    Returns what a part has found, or NONE, when the job is done; ASLEEP, if the leader must wake helpers; else WAITING.
+    Returns what a part has found, or NONE; or BUSY, with nothing done, if there is another leader; or BROKEN, if a
+    helper has failed and parts are missing.
 
-    `thread` is LEADER or the number of a helper, `own` has a bit for each of his own parts, `task` is what the leader
-    wants to be done, or NONE to go on with what there is. The rest is what the task needs, see `batch`.
+    `thread` is LEADER or the number of a helper, `own` has a bit for each of his own parts. The rest is for the leader:
+    the task and what it needs, see `batch`.
     """
-    if task != NONE:
+    if thread == LEADER:
+        if not swap_shared(job, Word.BUSY, 0, 1):
+            return BUSY
         job[Word.TASK] = task
         job[Word.STATES], job[Word.NUM_STATES] = states.ctypes.data, states.size
         job[Word.ROWS], job[Word.NUM_ROWS] = rows.ctypes.data, rows.size
@@ -126,11 +133,10 @@ def work(
         job[Word.SHARES], job[Word.NUM_SHARES] = shares.ctypes.data, shares.shape[0]
         job[Word.MASKS], job[Word.NUM_MASKS] = masks.ctypes.data, masks.shape[0]
         _open(job)
-        for helper in range(LEADER + 1, job[Word.THREADS]):
-            if not load_shared(job, Word.AWAKE + helper):
-                return ASLEEP
+    else:
+        store_shared(job, Word.AWAKE + thread, 1)
     looks = 0
-    while looks < patience:
+    while thread == LEADER or looks < patience:
         ticket = load_shared(job, Word.TICKET)
         left = ticket % _NEXT_JOB
         wanted = left & own if looks < _GRACE else left
@@ -144,15 +150,17 @@ def work(
         elif left == 0 and thread == LEADER and load_shared(job, Word.DONE) == job[Word.PARTS]:
             found = _found(job)
             if job[Word.TASK] != Task.STEP or found != NONE:
+                store_shared(job, Word.BUSY, 0)
                 return found
             job[Word.TASK] = Task.PLAY
             _open(job)
+        elif left == 0 and thread == LEADER and load_shared(job, Word.DISMISSED):
+            return BROKEN
         else:
             relax()
             looks += 1
-    if thread != LEADER:
-        store_shared(job, Word.AWAKE + thread, 0)
-    return WAITING
+    store_shared(job, Word.AWAKE + thread, 0)
+    return NONE
 
 
 @kernel
@@ -213,11 +221,10 @@ def _do(job: np.ndarray, part: int) -> int:
     )
 
 
-def new_job(parts: int, threads: int) -> np.ndarray:
-    """A job that is over, for so many threads in so many parts."""
+def new_job(parts: int) -> np.ndarray:
+    """A job that is over, in so many parts."""
     job = aligned_zeros((Word.LENGTH,), np.int64)
     job[Word.PARTS] = job[Word.DONE] = parts
-    job[Word.THREADS] = threads
     return job
 
 
@@ -239,7 +246,7 @@ NOTHING_NEW: tuple[Any, ...] = (
     _NO_SHARES,
     _NO_COUNTS,
 )
-"""What `work` gets from those who have no task for others."""
+"""What `work` gets from helpers, who have no task for others."""
 
 
 def compile_all() -> None:
@@ -248,4 +255,4 @@ def compile_all() -> None:
 
 
 def _call_every_entry_point() -> None:
-    work(new_job(1, 1), LEADER, 0, 1, *NOTHING_NEW)
+    work(new_job(1), LEADER + 1, 0, 1, *NOTHING_NEW)

@@ -179,7 +179,11 @@ def _hands_are_sane(s: Row) -> bool:
         total = int(s.wilds[player])
         for card in range(CARD_TYPES):
             total += s.hands[player, card]
-        over_limit = s.decision == Decision.DISCARD or s.decision == Decision.DEAL
+        over_limit = (
+            s.decision == Decision.DEAL or s.decision == Decision.DISCARD
+            if s.discard_after_deal
+            else s.decision == Decision.DISCARD and player == s.current_player
+        )
         if total != s.hand_size[player] or total > HAND_LIMIT + over_limit:
             return False
     return True

@@ -62,10 +62,11 @@ _fields: list[tuple[Any, ...]] = [
     ("places", np.int8, (MAX_PLAYERS, DUNGEONS, ADVENTURERS)),  # in the queue, foremost first, from 1; 0 none
     ("hands", np.int8, (MAX_PLAYERS, CARD_TYPES)),  # number of each face-up card
     ("wilds", np.int8, (MAX_PLAYERS,)),  # number of wild bags
+    ("left_over_bags", np.int8, (MAX_PLAYERS, KINDS)),  # bags paid and not used up (§8.4); prices are met from here
     ("wild_slots", np.int8, (MAX_PLAYERS, MOST_CARDS_HELD)),  # where their cards are hidden, held longest first
     ("hand_size", np.int8, (MAX_PLAYERS,)),  # wild bags included
     ("gathered", np.int8, (MAX_PLAYERS, TOKEN_TYPES)),  # tokens in front of each player (§8.7)
-    # --- what observations show as it is: from here to left_over_bags in one piece
+    # --- what observations show as it is: from here to chest_dungeons in one piece
     ("dungeon_tokens", np.int8, (DUNGEONS, TOKEN_TYPES)),  # number of each token
     ("unseen_cards", np.int8, (CARD_TYPES,)),  # number of each card among pile and wild bags: known to all
     ("card_discard", np.int8, (CARD_TYPES,)),
@@ -77,7 +78,6 @@ _fields: list[tuple[Any, ...]] = [
     ("zone_used", np.int8),
     ("reinforcements_left", np.int8),
     ("chest_dungeons", np.int8, (DUNGEONS,)),  # Treasure chest: 1 where this chest has put a token
-    ("left_over_bags", np.int8, (KINDS,)),  # Scoring: bags paid in this turn and not used up; prices are met from here
     # --- other parts of the phase at hand
     ("offer_size", np.int8),
     ("recipient", np.int8),  # who gets the next card, -1 outside the deal
@@ -102,6 +102,12 @@ _fields: list[tuple[Any, ...]] = [
     ("market_values", np.int8, (KINDS,)),  # of the five spaces, best first
     ("target", np.int16),
     ("round_limit", np.int16),
+    # --- variants (§1.10): whether each is played instead of the default
+    ("discard_after_deal", np.bool_),  # §4.5
+    ("refill_when_short", np.bool_),  # §6.2
+    ("reshuffle_when_empty", np.bool_),  # §4.3
+    ("left_over_bags_last_a_round", np.bool_),  # §8.4
+    ("chest_ends_game", np.bool_),  # §9.1
 ]
 _packed = np.dtype(_fields)
 _size = -(-_packed.itemsize // CACHE_LINE) * CACHE_LINE

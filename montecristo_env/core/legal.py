@@ -108,7 +108,7 @@ def takeable(s: Row) -> np.uint64:
     if s.crew[player, dungeon] == 0:
         return choices
     for kind in range(KINDS):
-        bags = int(s.left_over_bags[kind]) + int(s.wilds[player])
+        bags = int(s.left_over_bags[player, kind]) + int(s.wilds[player])
         for size in range(SIZES):
             bags += (size + 1) * int(s.hands[player, kind * SIZES + size])
         for value in range(1, SIZES + 1):

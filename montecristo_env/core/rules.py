@@ -38,6 +38,7 @@ from montecristo_env.core.legal import NOTHING, ask, legal_choices
 from montecristo_env.core.scoring import (
     begin_scoring_round,
     end_game,
+    finish_chest,
     lose_card,
     pay_with_card,
     stop_taking,
@@ -192,11 +193,20 @@ def deal_supply_card(s: Row, card: int) -> None:
     s.hands[player, card] += 1
     s.hand_size[player] += 1
     disembark(s, player, s.card_adventurers[card % SIZES])
-    if s.offer_size > 0:
-        s.recipient = next_player(s, player)
-        return
-    s.recipient = NONE
-    discard_over_limit(s, s.active_player)
+    s.recipient = next_player(s, player) if s.offer_size > 0 else NONE
+    if s.hand_size[player] > HAND_LIMIT and not s.discard_after_deal:  # §4.5
+        ask(s, player, Decision.DISCARD)
+    elif s.recipient == NONE:
+        discard_over_limit(s, s.active_player)
+
+
+@kernel
+def continue_deal(s: Row) -> None:
+    """After a discard, the next card is dealt, or whoever else has 8 cards discards (§4.5)."""
+    if s.recipient != NONE:
+        ask(s, s.active_player, Decision.DEAL)
+    else:
+        discard_over_limit(s, s.current_player)
 
 
 @kernel
@@ -230,7 +240,7 @@ def discard_card(s: Row, card: int) -> None:
     """One card over the limit goes; then the deal or the placing goes on (§4.5, §5.3)."""
     lose_card(s, s.current_player, card)
     if s.cylinder == Lane.SUPPLY:
-        discard_over_limit(s, s.current_player)
+        continue_deal(s)
     else:
         continue_placing(s)
 
@@ -332,11 +342,13 @@ def place_reinforcement(s: Row, choice: int) -> None:
 
 @kernel
 def open_treasure_chest(s: Row) -> None:
-    """Three tokens are drawn, all visible from the start (§6.1); the bag is refilled only here (§6.2)."""
+    """Three tokens are drawn, all visible from the start (§6.1); a bag too short, or emptied, is refilled (§6.2)."""
     if s.bag_size < TOKENS_DRAWN:
         fill_bag(s)
     for i in range(TOKENS_DRAWN):
         s.drawn_tokens[i] = draw_token(s)
+    if s.bag_size == 0 and not s.refill_when_short:
+        fill_bag(s)
     ask(s, s.active_player, Decision.PUT_TOKEN)
 
 
@@ -357,7 +369,7 @@ def put_token(s: Row, dungeon: int) -> None:
     if full:
         begin_scoring_round(s)
     else:
-        ask(s, s.active_player, Decision.RETURN_MARBLE)
+        finish_chest(s, s.chest_ends_game)
 
 
 # --- Rearrange (§7)

@@ -48,7 +48,7 @@ def pay_with_card(s: Row, card: int) -> None:
     """A card is spent whole (§8.4); a wild bag is one bag of any kind (§8.3)."""
     lose_card(s, s.current_player, card)
     bags = 1 if card == WILD_BAG else card % SIZES + 1
-    s.left_over_bags[s.taking // SIZES] += bags
+    s.left_over_bags[s.current_player, s.taking // SIZES] += bags
     settle(s)
 
 
@@ -63,14 +63,15 @@ def take(s: Row, token: int) -> None:
 def settle(s: Row) -> None:
     """Token and adventurer move when the price is met (§8.3)."""
     kind, value = s.taking // SIZES, s.taking % SIZES + 1
-    if s.left_over_bags[kind] < value:
-        ask(s, s.current_player, Decision.PAY)
+    player = s.current_player
+    if s.left_over_bags[player, kind] < value:
+        ask(s, player, Decision.PAY)
         return
-    s.left_over_bags[kind] -= value
+    s.left_over_bags[player, kind] -= value
     s.dungeon_tokens[s.gather_dungeon, s.taking] -= 1
-    s.gathered[s.current_player, s.taking] += 1
+    s.gathered[player, s.taking] += 1
     s.taking = NONE
-    send_foremost_to_marseille(s, s.current_player, s.gather_dungeon)
+    send_foremost_to_marseille(s, player, s.gather_dungeon)
     gather(s)
 
 
@@ -147,12 +148,19 @@ def stop_taking(s: Row) -> None:
 
 @kernel
 def end_turn(s: Row) -> None:
-    """Each player has one turn (§8.2); left-over bags are lost (§8.4)."""
+    """Each player has one turn (§8.2); left-over bags are lost, unless they last for the round (§8.4)."""
+    if not s.left_over_bags_last_a_round:
+        lose_left_over_bags(s, s.gather_order[0])
     for i in range(MAX_PLAYERS - 1):
         s.gather_order[i] = s.gather_order[i + 1]
     s.gather_order[MAX_PLAYERS - 1] = NONE
+
+
+@kernel
+def lose_left_over_bags(s: Row, player: int) -> None:
+    """What a player has paid and not used up is gone (§8.4)."""
     for kind in range(KINDS):
-        s.left_over_bags[kind] = 0
+        s.left_over_bags[player, kind] = 0
 
 
 @kernel
@@ -164,8 +172,8 @@ def finish_scoring_round(s: Row) -> None:
             for token in range(TOKEN_TYPES):
                 s.token_discard[token] += s.dungeon_tokens[dungeon, token]
                 s.dungeon_tokens[dungeon, token] = 0
-    reached = False
     for player in range(s.num_players):
+        lose_left_over_bags(s, player)
         for zone in range(ZONES):
             s.marseille[player] += s.zones[player, zone]
             s.zones[player, zone] = 0
@@ -173,8 +181,16 @@ def finish_scoring_round(s: Row) -> None:
         for token in range(TOKEN_TYPES):
             s.token_discard[token] += s.gathered[player, token]
             s.gathered[player, token] = 0
+    finish_chest(s, True)
+
+
+@kernel
+def finish_chest(s: Row, may_end: bool) -> None:
+    """The used marble goes on, unless somebody has reached the target where that ends the game (§9.1, §3.2)."""
+    reached = False
+    for player in range(s.num_players):
         reached |= s.score[player] >= s.target
-    if reached:  # §9.1; the marble stays (§3.2)
+    if reached and may_end:
         s.terminated = True
         end_game(s)
     else:

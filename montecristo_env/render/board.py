@@ -48,7 +48,7 @@ _TICK = ((-7, 0), (-5, -2), (-2, 1), (5, -6), (7, -4), (-2, 5))
 _PLAYERS = Rect(MARGIN, 508, WIDTH - 2 * MARGIN, 200)
 
 
-def draw(
+def draw_board(
     state: Mapping[str, Any],
     *,
     names: Sequence[str] | None = None,
@@ -88,7 +88,7 @@ def draw_parts(
 ) -> dict[str, Group]:
     """The board without its header, in parts that a page can move about: a narrow screen has no room for it whole.
 
-    The arguments are those of `draw`. A part's `box` is its place on the board; "castle" lies behind others.
+    The arguments are those of `draw_board`. A part's `box` is its place on the board; "castle" lies behind others.
     """
     check_state(state)
     players = check_names(names, len(state["scores"]))
@@ -295,9 +295,10 @@ def _gathering(state: Mapping[str, Any], place: Rect) -> list[Item]:
         value = state["taking"][1]
         paid = value - owed(state)
         items.append(Text(x, y + 45, f"Paid {paid} of {value} for {code(state['taking'])}", 13, INK))
-    rest = left_over(state)
-    if rest:
-        items.append(Text(x, y + 82, "Left-over bags", 10.5, INK))
-        for i, (kind, count) in enumerate(rest):
-            items.append(token((kind, count), Rect(x + 80 + i * 26, y + 70, 24, 24), "")._replace(piece=""))
+    owners = left_over(state)
+    if owners:
+        items.append(Text(x, y + 65, "Left-over bags", 10.5, INK))
+        for i, (seat, bags) in enumerate(owners.items()):
+            left, middle = x + i % 2 * 104, y + 82 + i // 2 * 16
+            items += [marble(seat, left + 5, middle, 5), Text(left + 14, middle, " ".join(map(code, bags)), 10.5, INK)]
     return items

@@ -81,7 +81,8 @@ def _wrong(state: Mapping[str, Any]) -> Iterator[str]:
         "recipient": state["recipient"] in seats or (phase != "deal" and state["recipient"] == NONE),
         "drawn_tokens": _are_pieces(state["drawn_tokens"], TOKENS_DRAWN),
         "taking": state["taking"] is None or _are_pieces([state["taking"]], 1),
-        "left_over_bags": len(state["left_over_bags"]) == KINDS and _are(state["left_over_bags"], range(10), KINDS),
+        "left_over_bags": len(state["left_over_bags"]) == n
+        and all(len(bags) == KINDS and _are(bags, range(SIZES), KINDS) for bags in state["left_over_bags"]),
         "chest_dungeons": _are(state["chest_dungeons"], dungeons, DUNGEONS),
         "gather_dungeon": state["gather_dungeon"] in dungeons or (not gathering and state["gather_dungeon"] == NONE),
         "gather_order": _are(state["gather_order"], seats, n),

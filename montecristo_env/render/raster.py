@@ -12,11 +12,11 @@ from montecristo_env.errors import InvalidArgument
 from montecristo_env.render.primitives import ANCHORS, Circle, Drawing, Line, Polygon, Rect, Shape, Text
 
 FINER = 2  # everything is drawn so many times as large and scaled down, which smooths the edges
-MIN_WIDTH, MAX_WIDTH = 160, 7680
+WIDTH, MIN_WIDTH, MAX_WIDTH = 1280, 160, 7680
 BLINK = 0.02  # seconds between looks at what the user does, while a picture stays
 
 
-def rgb_array(drawing: Drawing, width: int = 1280) -> NDArray[np.uint8]:
+def to_pixels(drawing: Drawing, width: int = WIDTH) -> NDArray[np.uint8]:
     """The drawing as an (H, W, 3) picture of this width; needs no display."""
     pygame = _pygame()
     picture = _paint(pygame, drawing, _size(drawing, width))
@@ -35,7 +35,7 @@ class Window:
 
     _open: ClassVar[dict[int, "Window"]] = {}  # by the window's number: events come for all of them at once
 
-    def __init__(self, width: int = 1280, fps: float | None = None, title: str = "Monte Cristo") -> None:
+    def __init__(self, width: int = WIDTH, fps: float | None = None, title: str = "Monte Cristo") -> None:
         if fps is not None and not (isinstance(fps, int | float) and fps > 0):
             raise InvalidArgument(f"fps must be None or greater than 0, but is {fps!r}")
         _check_width(width)
@@ -122,7 +122,7 @@ def _check_width(width: int) -> None:
 
 def _size(drawing: Drawing, width: int) -> tuple[int, int]:
     if not isinstance(drawing, Drawing):
-        raise InvalidArgument(f"drawing must be a Drawing, as draw(state) gives, but is {type(drawing).__name__}")
+        raise InvalidArgument(f"drawing must be a Drawing, as `draw` gives, but is {type(drawing).__name__}")
     _check_width(width)
     return int(width), round(int(width) * drawing.height / drawing.width)
 

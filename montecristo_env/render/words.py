@@ -30,17 +30,20 @@ def long_name(piece: Sequence[int]) -> str:
 def owed(state: Mapping[str, Any]) -> int:
     """The bags still to be paid for the token that is being taken (§8.3)."""
     kind, value = state["taking"]
-    return max(0, int(value) - int(state["left_over_bags"][kind]))
+    return max(0, int(value) - int(state["left_over_bags"][state["current_player"]][kind]))
 
 
-def left_over(state: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Kinds of which the player has left-over bags (§8.4), and how many. What pays for a token is no longer his."""
-    bags = enumerate(state["left_over_bags"])
-    return [(kind, int(count)) for kind, count in bags if count and not _is_owed(state, kind)]
+def left_over(state: Mapping[str, Any]) -> dict[int, list[tuple[int, int]]]:
+    """Whoever has left-over bags (§8.4), with their kinds and numbers; those that pay for a token now do not count."""
+    bags = {
+        seat: [(kind, int(count)) for kind, count in enumerate(counts) if count and not _is_owed(state, seat, kind)]
+        for seat, counts in enumerate(state["left_over_bags"])
+    }
+    return {seat: kinds for seat, kinds in bags.items() if kinds}
 
 
-def _is_owed(state: Mapping[str, Any], kind: int) -> bool:
-    return state["taking"] is not None and int(state["taking"][0]) == kind
+def _is_owed(state: Mapping[str, Any], seat: int, kind: int) -> bool:
+    return state["taking"] is not None and seat == state["current_player"] and int(state["taking"][0]) == kind
 
 
 def sentence(state: Mapping[str, Any], names: Sequence[str]) -> str:

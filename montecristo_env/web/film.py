@@ -8,9 +8,9 @@ from typing import Any
 from montecristo_env.core import actions
 from montecristo_env.games import GameBatch
 from montecristo_env.render.board import draw_parts
+from montecristo_env.render.markup import fragment
 from montecristo_env.render.pieces import SEAT_FILLS, marble
 from montecristo_env.render.primitives import Group
-from montecristo_env.render.svg import fragment
 from montecristo_env.render.words import describe, sentence
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.web.story import display_names, tell
@@ -53,6 +53,7 @@ def film(
     return {
         "players": describe_players(names),
         "target": rules.target,
+        "rules": str(rules),
         "places": places(drawn),
         "lines": list(lines),
         "parts": list(parts),

@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import entry_points
 from itertools import chain
@@ -18,10 +19,10 @@ from montecristo_env.agent import GROUP, Agent, PublicView, make_agent, opinion
 from montecristo_env.core import actions, batch
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
 from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
-from montecristo_env.files import write_whole
+from montecristo_env.files import sweep, write_whole
 from montecristo_env.games import GameBatch, seed_of_game
 from montecristo_env.record import GameRecord
-from montecristo_env.render.svg import fragment
+from montecristo_env.render.markup import fragment
 from montecristo_env.render.targets import target
 from montecristo_env.render.words import describe
 from montecristo_env.ruleset import Ruleset
@@ -32,7 +33,14 @@ HUMAN = "human"
 PACES = (None, 2.0, 0.7, 0.2, 0.0)
 """Seconds that a bot waits before it moves; None pauses all bots."""
 MOST_TABLES = 200
+NEED_SETTINGS = ("policy", "policy+mcts")
+"""Installed agents that cannot play by their names alone."""
+LONGEST_PROBLEM = 300  # characters
 _ID = re.compile(r"[A-Za-z0-9_-]{8,32}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+MakeAgent = Callable[[], Agent]
+"""Gives an agent, which may take a while at the first call: it is made then, and perhaps compiled."""
 
 
 class Refused(MonteCristoError):
@@ -44,12 +52,12 @@ class Table:
 
     Args:
         players: by seat, "human" or the name of an agent.
-        agents: those who play the other seats, None for people.
+        agents: who gives the agents of the other seats, None for people.
         seed: of the deal.
         ruleset: of the game.
     """
 
-    def __init__(self, players: Sequence[str], agents: Sequence[Agent | None], seed: int, ruleset: Ruleset) -> None:
+    def __init__(self, players: Sequence[str], agents: Sequence[MakeAgent | None], seed: int, ruleset: Ruleset) -> None:
         self.players = list(players)
         self.agents = list(agents)
         self.seed = seed
@@ -111,6 +119,7 @@ class Table:
             "you": mine,
             **summary(state, self.names),
             "target": self.ruleset.target,
+            "rules": str(self.ruleset),
             "places": places(parts),
             "parts": {name: "".join(fragment(part)) for name, part in parts.items()},
             "log": [entry._asdict() for entry in self.log],
@@ -130,7 +139,7 @@ class Table:
     def _words(self, action: actions.Action, state: dict[str, Any]) -> str:
         return describe(action, state, self.names, self.ruleset.market, self.ruleset.card_adventurers)
 
-    def ask_for_hint(self, agent: Agent) -> Callable[[], dict[str, Any]]:
+    def ask_for_hint(self, make_adviser: MakeAgent) -> Callable[[], dict[str, Any]]:
         """A function that says what an agent would do now, and how sure it is.
 
         It looks at a copy, so it may take its time in a thread while the game goes on.
@@ -140,6 +149,7 @@ class Table:
         games, at = self.games.copy(), len(self.record.events)
 
         def hint() -> dict[str, Any]:
+            agent = make_adviser()
             thought, state = opinion(agent, games), games.public_state()
             likely = sorted(thought.probabilities.items(), key=lambda item: -item[1])
             return {
@@ -174,11 +184,11 @@ class Table:
 
     def ask_bot(self) -> Callable[[], int]:
         """A function that gives the action of the agent on turn; like a hint, it looks at a copy."""
-        agent = self.agents[self.turn]
-        assert agent is not None, "a person is on turn"
+        make_player = self.agents[self.turn]
+        assert make_player is not None, "a person is on turn"
         self.games.random_keys()  # the copy gets another random stream every time
         games = self.games.copy()
-        return lambda: int(agent.act(PublicView(games), np.arange(1))[0])
+        return lambda: int(make_player().act(PublicView(games), np.arange(1))[0])
 
     def step(self, code: int) -> None:
         """Makes a legal action of whoever is on turn, and tells the story of it."""
@@ -254,6 +264,8 @@ def _digest(token: str) -> str:
 class Room:
     """All tables, each with two files: `ID.json` is its game record, `ID.seats` who sits there.
 
+    Agents are made when they are asked for, and tables are read by `load`; until then nothing is compiled.
+
     Args:
         folder: where the files are; it is made if it is missing.
         agents: the names of the agents that may be asked for; by default all that are installed and need no settings.
@@ -263,19 +275,14 @@ class Room:
     def __init__(self, folder: Path, agents: Sequence[str] | None = None, ruleset: Ruleset | None = None) -> None:
         self.folder = folder
         self.ruleset = ruleset or Ruleset()
-        self._made: dict[str, Agent] = {}
+        self._installed = sorted(point.name for point in entry_points(group=GROUP) if point.name != HUMAN)
+        self._made: dict[str, Agent | None] = {}
         self.tables: dict[str, Table] = {}
         self.problems: list[str] = []
-        """Files that could not be read."""
-        for name in _installed() if agents is None else agents:
-            try:
-                self.admit(name)
-            except (MonteCristoError, ImportError):
-                if agents is not None:
-                    raise
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in sorted(folder.glob("*.json")):
-            self._load(path)
+        """Files that could not be read, and why."""
+        offered = [name for name in self._installed if name not in NEED_SETTINGS]
+        for name in offered if agents is None else agents:
+            self.admit(name)
 
     @property
     def agents(self) -> list[str]:
@@ -283,15 +290,24 @@ class Room:
         return list(self._made)
 
     def admit(self, name: str) -> None:
-        """Makes an agent, so that it may be asked for."""
-        if name != HUMAN and name not in self._made:
-            self._made[name] = make_agent(name)
+        """Lets an agent be asked for; it is made when it is."""
+        if name == HUMAN:
+            return
+        if name.partition(":")[0] not in self._installed:
+            raise InvalidArgument(f"no agent is called {name!r}: there are {', '.join(self._installed)}")
+        if name in NEED_SETTINGS:
+            make_agent(name)  # says which
+        self._made.setdefault(name, None)
 
-    def agent(self, name: str) -> Agent:
-        """An agent that may be asked for; others, which could name any file, are refused."""
+    def agent(self, name: str) -> MakeAgent:
+        """Who gives an agent that may be asked for; others, which could name any file, are refused."""
         if name not in self._made:
             raise Refused(f"no agent here is called {name!r}: there are {', '.join(self._made)}")
-        return self._made[name]
+        return partial(self._make, name)
+
+    def _make(self, name: str) -> Agent:
+        agent = self._made[name] = self._made[name] or make_agent(name)
+        return agent
 
     def table(self, identity: str) -> Table:
         """A table."""
@@ -299,57 +315,93 @@ class Room:
             raise Refused(f"there is no table {identity!r}")
         return self.tables[identity]
 
-    def open_table(self, players: Sequence[str], seed: int | None = None) -> str:
-        """A new table; returns its name, which says nothing about the deal. Same seed, same deal."""
+    def check(self, players: Sequence[str], seed: int | None = None) -> None:
+        """Refuses players who cannot sit at a table here, and a seed that is none."""
         if not MIN_PLAYERS <= len(players) <= MAX_PLAYERS:
             raise Refused(f"a table has {MIN_PLAYERS} to {MAX_PLAYERS} players, not {len(players)}")
+        self._seated(players)
+        seed_of_game(seed)
+
+    def open_table(self, players: Sequence[str], seed: int | None = None, identity: str | None = None) -> str:
+        """A new table; returns its name, which says nothing about the deal. Same seed, same deal."""
+        self.check(players, seed)
         if len(self.tables) >= MOST_TABLES:
             raise Refused(f"there are {MOST_TABLES} tables already: remove files from the server's folder")
-        agents = [None if name == HUMAN else self.agent(name) for name in players]
-        table = Table(players, agents, int(seed_of_game(seed)), self.ruleset)
-        identity = secrets.token_urlsafe(8)
+        table = Table(players, self._seated(players), int(seed_of_game(seed)), self.ruleset)
+        identity = identity or new_identity()
+        self._make_folder()
         self.save_game(identity, table)
         self.save_seats(identity, table)
         self.tables[identity] = table
         return identity
 
+    def _seated(self, players: Sequence[str]) -> list[MakeAgent | None]:
+        return [None if name == HUMAN else self.agent(name) for name in players]
+
+    # --- files
+
     def save_game(self, identity: str, table: Table) -> None:
         """Writes the record of a table."""
-        table.record.save(self.folder / f"{identity}.json")
+        _write(self.folder / f"{identity}.json", table.record.to_json())
 
     def save_seats(self, identity: str, table: Table) -> None:
         """Writes who sits at a table."""
-        content = {"players": table.players, "holders": table.holders, "pace": table.pace}
-        write_whole(self.folder / f"{identity}.seats", json.dumps(content).encode())
+        _write(self.folder / f"{identity}.seats", json.dumps({"holders": table.holders, "pace": table.pace}))
 
-    def _load(self, path: Path) -> None:
-        """Takes a table from its files; one that cannot be read is left alone."""
-        try:
-            if not _ID.fullmatch(path.stem):
-                raise InvalidArgument(f"{path.stem!r} is no name of a table")
-            self.tables[path.stem] = self._restored(path)
-        except (MonteCristoError, ImportError, OSError, ValueError, KeyError, TypeError) as error:
-            self.problems.append(f"{path}: {error}")
+    def load(self) -> None:
+        """Takes all tables from their files; one that cannot be read is left alone, and named in `problems`."""
+        self._make_folder()
+        sweep(self.folder)
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                if not _ID.fullmatch(path.stem):
+                    raise InvalidArgument(f"{path.stem!r} is no name of a table")
+                self.tables[path.stem] = self._restored(path)
+            except Exception as error:  # whatever is wrong with one file, the others are there
+                reason = " ".join(str(error).removeprefix(f"{path}: ").split())
+                self.problems.append(f"{path}: {reason[:LONGEST_PROBLEM] or type(error).__name__}")
+
+    def _make_folder(self) -> None:
+        self.folder.mkdir(0o700, parents=True, exist_ok=True)
 
     def _restored(self, path: Path) -> Table:
         record = GameRecord.load(path)
-        seats = json.loads(path.with_suffix(".seats").read_text(encoding="utf-8"))
         if record.seed is None:
             raise DamagedRecord("a table needs the seed of its game")
-        players = seats["players"]
-        for name in players:
+        for name in record.players:
             self.admit(name)
-        agents = [None if name == HUMAN else self.agent(name) for name in players]
-        table = Table(players, agents, record.seed, record.ruleset)
+        table = Table(record.players, self._seated(record.players), record.seed, record.ruleset)
         table._play(e["move"] for e in record.events if "move" in e and not e.get("forced"))
         if table.record.events != record.events:
             raise DamagedRecord("the game does not follow from its seed")
-        holders, pace = seats["holders"], seats["pace"]
-        if len(holders) != len(players) or pace not in PACES:
-            raise DamagedRecord("the seats do not fit the game")
-        table.holders, table.pace = holders, pace
+        table.holders, table.pace = _read_seats(path.with_suffix(".seats"), record.players)
         return table
 
 
-def _installed() -> list[str]:
-    return sorted(point.name for point in entry_points(group=GROUP) if point.name != HUMAN)
+def new_identity() -> str:
+    """A name for a table that nobody can guess."""
+    return secrets.token_urlsafe(8)
+
+
+def _read_seats(path: Path, players: Sequence[str]) -> tuple[list[str | None], float | None]:
+    """Who holds the seats of a table, and its pace."""
+    try:
+        seats = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DamagedRecord(f"{path.name}: not a JSON document: {error}") from None
+    if not isinstance(seats, dict) or not {"holders", "pace"} <= set(seats):
+        raise DamagedRecord(f"{path.name}: must be a mapping with holders and pace")
+    holders, pace = seats["holders"], seats["pace"]
+    if not isinstance(holders, list) or len(holders) != len(players):
+        raise DamagedRecord(f"{path.name}: holders must be a list of {len(players)}, one for each seat")
+    for name, holder in zip(players, holders, strict=True):
+        if holder is not None and (name != HUMAN or not isinstance(holder, str) or not _DIGEST.fullmatch(holder)):
+            raise DamagedRecord(f"{path.name}: holders must be null or, for people, 64 hexadecimal digits")
+    if isinstance(pace, bool) or pace not in PACES:
+        raise DamagedRecord(f"{path.name}: pace must be one of {PACES}")
+    return holders, pace
+
+
+def _write(path: Path, content: str) -> None:
+    """Writes a file that only its owner can read: seeds and seats are nobody else's business."""
+    write_whole(path, content.encode(), private=True)

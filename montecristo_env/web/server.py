@@ -1,7 +1,8 @@
 """The server of the tables: pages over HTTP, play over a WebSocket.
 
 Whatever a browser sends is checked; what is wrong gets an answer that says so and changes nothing. All changes happen
-in the event loop, one after the other; only agents think in threads.
+in the event loop, one after the other; only agents think in threads. Those who give hints have a few of their own, so
+that bots can always move.
 
 A browser sends JSON objects: first `{"do": "resume", "tokens": […]}`, with the tokens of the seats that it holds, then
 `{"do": "sit", "seat": 0}`, `{"do": "leave"}`, `{"do": "move", "action": "enter A", "at": 17}`, `{"do": "undo"}`,
@@ -16,13 +17,16 @@ import asyncio
 import contextlib
 import ipaddress
 import json
-from collections.abc import AsyncIterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
 from montecristo_env.errors import MonteCristoError
 from montecristo_env.web.extras import (
     ASGIApp,
+    ClientDisconnect,
     Headers,
     JSONResponse,
     Receive,
@@ -35,11 +39,14 @@ from montecristo_env.web.extras import (
     WebSocket,
     WebSocketDisconnect,
     WebSocketRoute,
+    WebSocketState,
 )
 from montecristo_env.web.film import page, static
 from montecristo_env.web.room import PACES, Refused, Room, Table
 
 LONGEST_MESSAGE = 4096  # characters
+HINTS_AT_ONCE = 2  # that agents think about
+MOST_HINTS = 16  # that agents think about or have not begun with
 FILES = {
     "style.css": "text/css",
     "board.js": "text/javascript",
@@ -93,7 +100,7 @@ class Guard:
             return f"this server is not called {host!r}"
         if origin is None and must_have_origin:
             return "the request does not say from which page it comes"
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _netloc(origin) != host.lower():
             return f"requests from {origin!r} are not answered"
         return None
 
@@ -118,6 +125,8 @@ class Server:
         self.room = room
         self.connections: dict[str, set[Connection]] = {}
         self._players: dict[str, asyncio.Task[None]] = {}
+        self._advisers = ThreadPoolExecutor(HINTS_AT_ONCE, thread_name_prefix="hint")
+        self._free_hints = threading.Semaphore(MOST_HINTS)
         self.app = Starlette(
             routes=[
                 Route("/", self.lobby),
@@ -144,6 +153,7 @@ class Server:
         yield
         for task in list(self._players.values()):
             task.cancel()
+        self._advisers.shutdown(wait=False, cancel_futures=True)
 
     # --- pages
 
@@ -198,10 +208,13 @@ class Server:
     async def open_table(self, request: Request) -> Response:
         """A new table: `{"players": ["human", "greedy"]}`."""
         body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LONGEST_MESSAGE:
-                return _error(f"a request may have {LONGEST_MESSAGE} bytes", 413)
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LONGEST_MESSAGE:
+                    return _error(f"a request may have {LONGEST_MESSAGE} bytes", 413)
+        except ClientDisconnect:
+            return _error("the request ended too early", 400)  # nobody is there to read it
         try:
             players = _read(body.decode("utf-8", "replace"), players=list)["players"]
             if not all(isinstance(name, str) for name in players):
@@ -221,8 +234,9 @@ class Server:
         identity = websocket.path_params["identity"]
         await websocket.accept()
         if identity not in self.room.tables:
-            await websocket.send_json({"type": "error", "message": f"there is no table {identity!r}"})
-            await websocket.close(1008)
+            with contextlib.suppress(WebSocketDisconnect):
+                await websocket.send_json({"type": "error", "message": f"there is no table {identity!r}"})
+                await websocket.close(1008)
             return
         connection = Connection(self, identity, websocket)
         everybody = self.connections.setdefault(identity, set())
@@ -233,6 +247,8 @@ class Server:
         finally:
             everybody.discard(connection)
             sending.cancel()
+            if connection.hint is not None:
+                connection.hint.cancel()
 
     def changed(self, identity: str, game: bool = True) -> None:
         """Keeps what has changed at a table, tells everybody, and lets bots go on."""
@@ -254,6 +270,14 @@ class Server:
         table = self.room.table(identity)
         if table.bot_is_due and (task is None or task.done()):
             self._players[identity] = asyncio.create_task(self._play(identity, table))
+
+    def advise(self, ask: Callable[[], dict[str, Any]]) -> asyncio.Future[dict[str, Any]]:
+        """Lets an agent think about a hint; one that is cancelled before it has begun costs nothing."""
+        if not self._free_hints.acquire(blocking=False):
+            raise Refused(f"{MOST_HINTS} hints are being thought about: ask again later")
+        thinking = self._advisers.submit(ask)
+        thinking.add_done_callback(lambda _: self._free_hints.release())
+        return asyncio.wrap_future(thinking)
 
     async def _play(self, identity: str, table: Table) -> None:
         while table.bot_is_due:
@@ -283,6 +307,8 @@ class Connection:
         self.websocket = websocket
         self.tokens: dict[int, str] = {}
         self.stale = asyncio.Event()
+        self.hint: asyncio.Task[None] | None = None
+        """The answer to the last request for a hint."""
 
     @property
     def seats(self) -> list[int]:
@@ -303,11 +329,17 @@ class Connection:
             view["parts"] = {name: part for name, part in parts.items() if shown.get(name) != part}
             view |= {"log_from": known, "log": lines[known:], "agents": self.server.room.agents, "paces": PACES}
             shown, log = parts, lines
-            await self.websocket.send_json(view)
+            await self._send(view)
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        """Sends a message, unless the page has gone away; `listen` ends then."""
+        if self.websocket.application_state is WebSocketState.CONNECTED:
+            with contextlib.suppress(WebSocketDisconnect):
+                await self.websocket.send_json(message)
 
     async def listen(self) -> None:
         """Answers what the page asks, until it is closed."""
-        while True:
+        while self.websocket.application_state is WebSocketState.CONNECTED:
             try:
                 text = await self.websocket.receive_text()
             except WebSocketDisconnect:
@@ -317,7 +349,7 @@ class Connection:
             try:
                 await self._obey(text)
             except MonteCristoError as error:
-                await self.websocket.send_json({"type": "error", "message": str(error)})
+                await self._send({"type": "error", "message": str(error)})
 
     async def _obey(self, text: str) -> None:
         if len(text) > LONGEST_MESSAGE:
@@ -329,7 +361,7 @@ class Connection:
                 token = table.sit(seat)
                 self.tokens[seat] = token
                 self.server.changed(self.identity, game=False)
-                await self.websocket.send_json({"type": "seat", "seat": seat, "token": token})
+                await self._send({"type": "seat", "seat": seat, "token": token})
             case "resume":
                 self._resume(_read(text, tokens=list)["tokens"])
             case "leave":
@@ -348,15 +380,21 @@ class Connection:
                 table.set_pace(self.seats, _read(text, seconds=float | int | None)["seconds"])
                 self.server.changed(self.identity, game=False)
             case "hint":
-                agent = self.server.room.agent(_read(text, agent=str)["agent"])
-                ask = table.ask_for_hint(agent)
-                try:
-                    hint = await asyncio.to_thread(ask)
-                except Exception as error:  # an agent may be anybody's
-                    raise Refused(f"{agent.name} could not say: {error}") from error
-                await self.websocket.send_json(hint)
+                name = _read(text, agent=str)["agent"]
+                ask = table.ask_for_hint(self.server.room.agent(name))
+                if self.hint is not None and not self.hint.done():
+                    raise Refused("the hint that you asked for is still being thought about: one at a time")
+                self.hint = asyncio.create_task(self._give_hint(name, self.server.advise(ask)))
             case other:
                 raise Refused(f"{other!r} is nothing that can be done: sit, resume, leave, move, undo, hint, pace")
+
+    async def _give_hint(self, agent: str, hint: asyncio.Future[dict[str, Any]]) -> None:
+        """Sends a hint as soon as it is there; everything else goes on meanwhile."""
+        try:
+            answer = await hint
+        except Exception as error:  # an agent may be anybody's
+            answer = {"type": "error", "message": f"{agent} could not say: {error}"}
+        await self._send(answer)
 
     def _resume(self, tokens: list[Any]) -> None:
         """Takes the seats that tokens hold; from now on the page is told what happens."""
@@ -381,6 +419,14 @@ def _read(text: str, **fields: Any) -> dict[str, Any]:
             wanted = getattr(kind, "__name__", str(kind))
             raise Refused(f"{name} must be given as {wanted}, but is {value!r}")
     return message
+
+
+def _netloc(origin: str) -> str | None:
+    """Host and port of an origin, None if it has none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _page(name: str) -> Response:

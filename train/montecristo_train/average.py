@@ -13,8 +13,8 @@ import numpy as np
 import tyro
 
 from montecristo_agents.policy import Network
+from montecristo_env.commands import run_command
 from montecristo_env.errors import InvalidArgument
-from montecristo_train.ppo import run_command
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Checkpoints: everything that a run needs to go on as if nothing had happened, in one file without code."""
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 from sb3_contrib import MaskablePPO
 
-from montecristo_agents.policy import Network, PolicyAgent
-from montecristo_env.errors import InvalidArgument
+from montecristo_agents.policy import Network, PolicyAgent, checksum
+from montecristo_env import GameBatch
+from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
 from montecristo_train.pool import Opponent
-from montecristo_train.selfplay import SelfPlayVecEnv
+from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv
 
-FORMAT = 1
+FORMAT = 2
+"""The version of the files that this module writes and reads; since 2 a checksum protects all of them."""
 PAST_SELF_TEMPERATURE = 1.0  # past selves play as they did, not only their best moves
+ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps for every parameter
+_SETTINGS = ("num_players", "deck", "tokens", "card_adventurers", "market_values", "target", "round_limit")  # of a row
 
 
 def past_self(network: Network) -> PolicyAgent:
@@ -52,8 +58,9 @@ def write_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, extra:
         "env_random": env.rng.bit_generator.state,
         "pool": pool,
     }
-    content = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    write_whole(path, save(content, {"facts": json.dumps(facts | extra)}))
+    content = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
+    header = {"facts": json.dumps(facts | extra)}
+    write_whole(path, save(content, header | {"checksum": checksum(header, content)}))
 
 
 def _results(member: Opponent) -> dict[str, float]:
@@ -61,41 +68,152 @@ def _results(member: Opponent) -> dict[str, float]:
 
 
 def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, hidden: tuple[int, ...]) -> dict[str, Any]:
-    """Puts everything back as it was, and returns the facts that were kept with it."""
+    """Puts everything back as it was, and returns the facts that were kept with it.
+
+    A file that is damaged, or that was written by a run with other settings, is refused, and nothing changes.
+    """
+    try:
+        facts, tensors = _read(path)
+        policy = _alike(_below(tensors, "policy"), model.policy.state_dict(), "policy")
+        optimiser = _optimiser(_below(tensors, "optimiser"), model)
+        games = _games(tensors["games"], env)
+        pool = _pool(facts["pool"], tensors, env, hidden)
+        holders = _holders(tensors["holders"], games, len(pool))
+        steps, updates, _ = (_whole(facts[name], name) for name in ("steps", "updates", "rollouts"))
+        if not all(isinstance(rate, float) and math.isfinite(rate) for rate in facts["latest"].values()):
+            raise InvalidArgument(f"win rates must be finite numbers, but are {facts['latest']}")
+        kind, *others = facts["numpy_random"]
+        numpy_random, torch_random = (kind, tensors["numpy_random"], *others), torch.from_numpy(tensors["torch_random"])
+        # A generator refuses a state that is none, so they are tried out on others first.
+        np.random.RandomState().set_state(numpy_random)
+        torch.Generator().set_state(torch_random)
+        type(env.rng.bit_generator)().state = facts["env_random"]
+    except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+        said = str(error) if isinstance(error, MonteCristoError) else f"{type(error).__name__}: {error}"
+        raise InvalidArgument(f"{path} is no checkpoint that this run can go on from: {said}") from None
+    model.policy.load_state_dict(policy)
+    model.policy.optimizer.load_state_dict(optimiser)
+    model.num_timesteps, model._n_updates = steps, updates
+    env.games.states[:] = games.states
+    env.holders[:] = holders
+    env.pool.members, env.pool.guest = pool, None
+    env.rng.bit_generator.state = facts["env_random"]
+    torch.set_rng_state(torch_random)
+    np.random.set_state(numpy_random)  # noqa: NPY002
+    return facts
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What is in a file, if it is the one that was written."""
     try:
         with safe_open(path, framework="np") as file:
-            facts: dict[str, Any] = json.loads(file.metadata()["facts"])
+            header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
-    except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise InvalidArgument(f"{path} is no checkpoint that can be read: {error}") from None
+    except SafetensorError as error:
+        raise InvalidArgument(f"it cannot be read ({error})") from None
+    facts = json.loads(header.get("facts", "{}"))
     if facts.get("format") != FORMAT:
-        raise InvalidArgument(f"{path} has the format {facts.get('format')}, but this version reads {FORMAT}")
-    model.policy.load_state_dict({name: torch.from_numpy(tensor) for name, tensor in _below(tensors, "policy").items()})
-    optimiser = model.policy.optimizer.state_dict()
-    optimiser["state"] = {}
-    for name, tensor in _below(tensors, "optimiser").items():
-        place, _, key = name.partition(".")
-        optimiser["state"].setdefault(int(place), {})[key] = torch.from_numpy(tensor)
-    model.policy.optimizer.load_state_dict(optimiser)
-    model.num_timesteps, model._n_updates = facts["steps"], facts["updates"]
-    env.games.states.view(np.uint8).reshape(len(env.games), -1)[:] = tensors["games"]
-    env.holders[:] = tensors["holders"]
-    env.rng.bit_generator.state = facts["env_random"]
-    scripted = {member.agent.name: member.agent for member in env.pool.members}
-    env.pool.members = []
-    for number, kept in enumerate(facts["pool"]):
-        agent = (
-            past_self(Network(hidden, _below(tensors, f"pool.{number}"), advised=env.advised))
-            if kept["past_self"]
-            else None
+        raise InvalidArgument(f"it has the format {facts.get('format')}, but this version reads {FORMAT}")
+    if header.get("checksum") != checksum(header, tensors):
+        raise InvalidArgument("it is damaged, its checksum is not that of its content")
+    return facts, tensors
+
+
+def _whole(value: object, name: str) -> int:
+    if type(value) is not int or value < 0:
+        raise InvalidArgument(f"{name} must be a whole number from 0, but is {value!r}")
+    return value
+
+
+def _alike(found: Mapping[str, np.ndarray], wanted: Mapping[str, torch.Tensor], part: str) -> dict[str, torch.Tensor]:
+    """The tensors, if they have the names, shapes and dtypes of those that they shall replace, and are finite."""
+    if found.keys() != wanted.keys():
+        raise InvalidArgument(f"its {part} has not the parts of this run's: {sorted(found.keys() ^ wanted.keys())}")
+    for name, tensor in wanted.items():
+        values, expected = found[name], tensor.numpy()
+        if (values.dtype, values.shape) != (expected.dtype, expected.shape):
+            raise InvalidArgument(
+                f"{part}.{name} must be {expected.dtype} of shape {expected.shape}, as this run's settings have it, "
+                f"but is {values.dtype} of shape {values.shape}"
+            )
+        if not np.isfinite(values).all():
+            raise InvalidArgument(f"{part}.{name} has values that are not finite")
+    return {name: torch.from_numpy(values) for name, values in found.items()}
+
+
+def _optimiser(tensors: dict[str, np.ndarray], model: MaskablePPO) -> dict[str, Any]:
+    """The state of the optimiser; it has none before the first update."""
+    state = model.policy.optimizer.state_dict()
+    wanted: dict[str, torch.Tensor] = {}
+    if tensors:
+        for place, parameter in enumerate(model.policy.optimizer.param_groups[0]["params"]):
+            like = torch.zeros(()), parameter.detach(), parameter.detach()
+            wanted |= {f"{place}.{name}": tensor for name, tensor in zip(ADAM, like, strict=True)}
+    state["state"] = {}
+    for name, tensor in _alike(tensors, wanted, "optimiser").items():
+        number, _, key = name.partition(".")
+        state["state"].setdefault(int(number), {})[key] = tensor
+    return state
+
+
+def _games(rows: np.ndarray, env: SelfPlayVecEnv) -> GameBatch:
+    """Games that go on where these rows are; they are those of this run, and every one of them is sane."""
+    games = env.games.copy()
+    room = games.states.view(np.uint8).reshape(len(games), -1)
+    if (rows.dtype, rows.shape) != (room.dtype, room.shape):
+        raise InvalidArgument(
+            f"games must be {room.dtype} of shape {room.shape}, as this run's settings have it, "
+            f"but are {rows.dtype} of shape {rows.shape}"
         )
-        results = {name: kept[name] for name in ("games", "wins", "rating")}
-        member = Opponent(agent or scripted[kept["name"]], kept["past_self"], **results)
-        env.pool.members.append(member)
-    torch.set_rng_state(torch.from_numpy(tensors["torch_random"]))
-    kind, position, has_gauss, gauss = facts["numpy_random"]
-    np.random.set_state((kind, tensors["numpy_random"], position, has_gauss, gauss))  # noqa: NPY002
-    return facts
+    room[:] = rows
+    for name in _SETTINGS:
+        if not np.array_equal(games.states[name], env.games.states[name]):
+            raise InvalidArgument(f"its games have another {name} than those of this run")
+    if failed := games.violations():
+        game, checks = next(iter(failed.items()))
+        raise InvalidArgument(f"{len(failed)} of its games are not sane; in game {game} these are not: {checks}")
+    if games.over.any():
+        raise InvalidArgument(f"its game {int(games.over.argmax())} is over, so nobody can go on with it")
+    return games
+
+
+def _holders(holders: np.ndarray, games: GameBatch, members: int) -> np.ndarray:
+    """Who holds which seat: the learner at least one of every game, members of the pool any others."""
+    seated = np.arange(holders.shape[-1]) < games.num_players[:, None]
+    if holders.dtype != np.int64 or holders.shape != seated.shape:
+        raise InvalidArgument(
+            f"holders must be int64 of shape {seated.shape}, but are {holders.dtype} of shape {holders.shape}"
+        )
+    free = holders == LEARNER
+    if not (free | seated).all() or not (free & seated).any(axis=1).all():
+        raise InvalidArgument(
+            "holders must leave a seat of every game to the learner, and have no seat that is not there"
+        )
+    if holders.min() < LEARNER or holders.max() >= members:
+        raise InvalidArgument(f"holders must be places of the pool, which has {members}")
+    return holders
+
+
+def _pool(
+    kept: list[dict[str, Any]], tensors: dict[str, np.ndarray], env: SelfPlayVecEnv, hidden: tuple[int, ...]
+) -> list[Opponent]:
+    """The members of the pool: past selves from the file, scripted players those that are there."""
+    scripted = [member.agent for member in env.pool.members if not member.past_self]
+    names = [one["name"] for one in kept if not one["past_self"]]
+    if names != [agent.name for agent in scripted]:
+        raise InvalidArgument(f"its scripted players are {names}, but this run's are {[a.name for a in scripted]}")
+    left = iter(scripted)
+    members = []
+    for number, one in enumerate(kept):
+        results = {name: float(one[name]) for name in ("games", "wins", "rating")}
+        if not all(map(math.isfinite, results.values())):
+            raise InvalidArgument(f"the results of pool.{number} must be finite, but are {results}")
+        if one["past_self"]:
+            network = Network(hidden, _below(tensors, f"pool.{number}"), advised=env.advised)
+            members.append(Opponent(past_self(network), True, **results))
+        else:
+            members.append(Opponent(next(left), False, **results))
+    return members
 
 
 def _below(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from rich.console import Console
 from montecristo_agents.benchmark import benchmark
 from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, PublicView, make_agent
-from montecristo_train.ppo import AGENT, CURVE, new_folder, run_command, train
+from montecristo_env.commands import resumable, run_command
+from montecristo_train.ppo import AGENT, CURVE, new_folder, train
 from montecristo_train.settings import PRESETS
 
 OPPONENTS = ("random", "greedy", "ppo")
@@ -34,6 +35,9 @@ def play_a_game(agent: PolicyAgent, opponent: str, seed: int) -> GameRecord:
 
 def main(arguments: list[str]) -> None:
     """Trains, measures, plays."""
+    if arguments in (["--help"], ["-h"]):
+        print(__doc__)
+        return
     preset = arguments[0] if arguments else "quick"
     if len(arguments) > 1 or preset not in PRESETS:
         raise InvalidArgument(f"give one of {', '.join(PRESETS)}, not {' '.join(arguments)!r}")
@@ -42,7 +46,8 @@ def main(arguments: list[str]) -> None:
     new_folder(folder, settings)
     console = Console()
     console.print(f"Training [b]{preset}[/b] ({text}) in {folder}:")
-    agent = PolicyAgent(train(settings, folder))
+    with resumable(f"python -m montecristo_train.ppo --resume {folder}"):
+        agent = PolicyAgent(train(settings, folder))
     agent.name = "yours"
     report = benchmark(agent, 2, DEALS, against=OPPONENTS, folder=folder / "arena")
     print(report)

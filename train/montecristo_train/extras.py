@@ -1,5 +1,7 @@
 """What training on Ray needs, all from one extra."""
 
+from montecristo_env.commands import missing
+
 try:
     import ray
     from ray import tune
@@ -15,7 +17,7 @@ try:
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
     from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 except ImportError as error:
-    raise ImportError(f"training on Ray needs {error.name}: pip install 'montecristo-env[rllib]'") from error
+    raise missing("training on Ray", error.name, "rllib") from error
 
 __all__ = [
     "DEFAULT_MODULE_ID",

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from montecristo_agents.judgement import EARLY, FEATURES, LATE, STAGES, WEIGHTS_FILE, describe_games
 from montecristo_env import GameBatch, make_agent
 from montecristo_env.agent import PublicView
+from montecristo_env.commands import resumable, run_command
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.files import write_whole
-from montecristo_train.ppo import run_command
 
 HELD_OUT = 5  # every so many-th game is left out of the fit
 CAUTION = 1e-4  # what a weight's square costs, so that what is seldom seen weighs little
@@ -104,6 +104,12 @@ class Options:
 def main(arguments: list[str]) -> None:
     """The command line."""
     options = tyro.cli(Options, args=arguments, prog="python -m montecristo_train.judgement")
+    with resumable("the same command begins again, nothing was written"):
+        fit_all(options)
+
+
+def fit_all(options: Options) -> None:
+    """Plays and fits for each number of players, and writes the file."""
     kept = {}
     for players in range(MIN_PLAYERS, MAX_PLAYERS + 1):
         weights, surprise, equal = fit(play_games(options.agent, players, options.games, options.seed))

@@ -6,7 +6,6 @@ from typing import Any, cast
 import numpy as np
 import torch
 from gymnasium import spaces
-from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
@@ -20,19 +19,8 @@ from montecristo_train.choice import LegalChoice
 from montecristo_train.sparse import sparse_linear
 from montecristo_train.symmetry import SharedHead, SharedLinear, Unit, action_units, hidden_units, input_units
 
-FIRST = "trunk.0.weight"  # the layer that sees the inputs
 ROUNDING = 0.01  # more than what half precision changes in a weight
 FIRST_LOGITS = 0.01  # how far logits are from zero before anything is learnt
-
-
-def magnifier(advised: bool) -> NDArray[np.float32]:
-    """By how much inputs are magnified while a network learns, since counts seldom come near their highest values.
-
-    About by the root of the highest; it is a power of two, so that weights can be changed for it without a trace.
-    """
-    roots = np.exp2(np.rint(-np.log2(observation.SCALE) / 2)).astype(np.float32)
-    rest = advice.SIZE - observation.SIZE if advised else 0
-    return np.concatenate([roots, np.ones(rest, np.float32)])
 
 
 class Trunk(BaseFeaturesExtractor):
@@ -50,11 +38,8 @@ class Trunk(BaseFeaturesExtractor):
             layers = [nn.Linear(*pair) for pair in pairwise(sizes)]
         self.layers = nn.ModuleList(layers)
         self.scale: torch.Tensor
-        self.register_buffer(
-            "scale",
-            torch.from_numpy(magnifier(advised) * (advice.SCALE if advised else observation.SCALE)),
-            persistent=False,
-        )
+        scale = advice.SCALE if advised else observation.SCALE
+        self.register_buffer("scale", torch.tensor(scale), persistent=False)
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """The features of a batch of observations, as counts."""
@@ -118,7 +103,6 @@ def load(model: MaskablePPO, network: Network) -> None:
             f"here they are {wanted}"
         )
     tensors = {name: np.asarray(tensor, np.float32) for name, tensor in network.tensors.items()}
-    tensors[FIRST] = tensors[FIRST] / magnifier(network.advised)
     with torch.no_grad():
         for name, layer in _named_layers(model).items():
             weight, bias = (torch.from_numpy(tensors[f"{name}.{kind}"]) for kind in ("weight", "bias"))
@@ -156,6 +140,4 @@ def export(model: MaskablePPO, training: dict[str, Any]) -> Network:
         for name, layer in _named_layers(model).items()
         for kind in ("weight", "bias")
     }
-    advised = _is_advised(model)
-    tensors[FIRST] = tensors[FIRST] * magnifier(advised)
-    return Network(_hidden(model), tensors, advised=advised, training=training)
+    return Network(_hidden(model), tensors, advised=_is_advised(model), training=training)

@@ -4,6 +4,7 @@ An actor-critic in one file, for readers of PettingZoo's tutorials: one network 
 each of them did and got. It shows how to do that right, not how to do it fast; for that, see `montecristo_train.ppo`.
 """
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import nn
 from torch.distributions import Categorical
 
 from montecristo_env import montecristo_v0
+from montecristo_env.commands import run_command
 
 
 @dataclass
@@ -128,7 +130,12 @@ def train(settings: Settings) -> tuple[float, float]:
     return before, win_rate(test_env, network, settings.test_episodes, rng)
 
 
-if __name__ == "__main__":
-    chosen = tyro.cli(Settings, prog="python -m montecristo_train.pettingzoo_minimal")
+def main(arguments: list[str]) -> None:
+    """The command line."""
+    chosen = tyro.cli(Settings, args=arguments, prog="python -m montecristo_train.pettingzoo_minimal")
     before, after = train(chosen)
     print(f"wins against random players: {before:.0%} before, {after:.0%} after, {chosen.test_episodes} games each")
+
+
+if __name__ == "__main__":
+    run_command(main, sys.argv[1:])

@@ -21,7 +21,9 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 import tyro
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import TensorBoardOutputFormat, configure
@@ -29,15 +31,17 @@ from stable_baselines3.common.logger import TensorBoardOutputFormat, configure
 from montecristo_agents.arena import play
 from montecristo_agents.policy import Network, PolicyAgent
 from montecristo_env import Agent
+from montecristo_env.commands import resumable, run_command
 from montecristo_env.errors import InvalidArgument, MonteCristoError
-from montecristo_env.files import write_whole
+from montecristo_env.files import is_empty, locked, write_whole
+from montecristo_env.ruleset import Ruleset
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.credit import SeatRolloutBuffer
 from montecristo_train.curve import draw_curve
 from montecristo_train.lessons import give_lessons, subject
 from montecristo_train.network import export, load, make_policy
 from montecristo_train.selfplay import SelfPlayVecEnv, make_env
-from montecristo_train.settings import PRESETS, SelfPlaySettings, Settings
+from montecristo_train.settings import MORE_THAN_LUCK, PRESETS, SelfPlaySettings, Settings
 
 AGENT, CHECKPOINT, CURVE, METRICS, SETTINGS, TENSORBOARD = (
     "agent.safetensors",
@@ -73,6 +77,29 @@ def make_model(settings: Settings, env: SelfPlayVecEnv, **policy: Any) -> Maskab
         seed=settings.seed,
         device="cpu",
     )
+
+
+class TwoLines(Progress):
+    """A bar with the speed and the time left, which fits into 80 columns, and below it what was measured last."""
+
+    def __init__(self, console: Console | None = None, unit: str = "steps") -> None:
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=16),
+            TextColumn("{task.percentage:.0f} %, {task.fields[fps]:,.0f} " + unit + "/s,"),
+            TimeElapsedColumn(),
+            TextColumn("gone,"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=console,
+        )
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """The two lines; the second one as soon as there is something to say."""
+        yield from super().get_renderables()
+        for task in self.tasks:
+            if task.fields["results"]:
+                yield Text(task.fields["results"])
 
 
 class Coach(BaseCallback):
@@ -129,8 +156,7 @@ class Coach(BaseCallback):
         if self.rollouts % settings.evaluate_every == 0:
             self.evaluate()
         self._log(rate)
-        results = "wins: " + ", ".join(f"{name.split('/')[-1]} {value:.0%}" for name, value in self.latest.items())
-        self._progress.update(self._bar, completed=steps, fps=rate, results=results)
+        self._progress.update(self._bar, completed=steps, fps=rate, results=wins(self.latest))
         if self.rollouts % settings.checkpoint_every == 0:
             self.save()
 
@@ -179,8 +205,8 @@ def win_rates(settings: SelfPlaySettings, agent: PolicyAgent, past: Sequence[Age
     """How the learner does against the baselines and past selves, on deals of their own."""
     agent.name = "learner"
     others: list[Any] = [*settings.evaluate_against, *past]
-    deals = settings.evaluate_deals
-    report = play([*others, agent], 2, deals, EVALUATION_SEED, focus=len(others), progress=False)
+    deals, rules = settings.evaluate_deals, settings.ruleset
+    report = play([*others, agent], 2, deals, EVALUATION_SEED, ruleset=rules, focus=len(others), progress=False)
     rates = {}
     for other in others:
         name = other if isinstance(other, str) else "past_self"
@@ -191,15 +217,22 @@ def win_rates(settings: SelfPlaySettings, agent: PolicyAgent, past: Sequence[Age
     for players in (3, 4):
         if settings.players[players - 2] == 0:
             continue
-        report = play([hardest, agent], players, deals // 2, EVALUATION_SEED, focus=1, progress=False)
+        report = play([hardest, agent], players, deals // 2, EVALUATION_SEED, ruleset=rules, focus=1, progress=False)
         pair = report.pair("learner", hardest)
         if pair is not None:
             rates[f"win_rate/{hardest}_{players}p"] = pair.win_rate.value
     return rates
 
 
+def wins(rates: Mapping[str, float]) -> str:
+    """The results of an evaluation as a text; an empty one before the first."""
+    return "wins: " + ", ".join(f"{name.split('/')[-1]} {rate:.0%}" for name, rate in rates.items()) if rates else ""
+
+
 class CannotWrite(MonteCristoError):
     """The run folder takes no more; what was in it before is still there."""
+
+    exit_status = os.EX_IOERR
 
 
 @contextmanager
@@ -227,24 +260,15 @@ def provenance() -> dict[str, str]:
 
 
 def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
-    """Trains, or goes on training, in a run folder, and returns the trained network."""
+    """Trains, or goes on training, in a run folder, and returns the trained network.
+
+    A folder in which another process trains is refused.
+    """
     torch.set_num_threads(settings.threads)
     about = subject(settings.lessons_tries, settings.lessons_rounds, settings.lessons_on, settings.start)
     env = make_env(settings)
     model = make_model(settings, env)
-    with writing(folder / TENSORBOARD):
-        model.set_logger(configure(str(folder / TENSORBOARD), []))
-        model.logger.output_formats = [TensorBoardOutputFormat(str(folder / TENSORBOARD))]
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.percentage:.0f} %, {task.fields[fps]:,.0f} steps/s,"),
-        TimeElapsedColumn(),
-        TextColumn("gone,"),
-        TimeRemainingColumn(),
-        TextColumn("left; {task.fields[results]}"),
-    ]
-    with Progress(*columns) as progress:
+    with locked(folder), TwoLines() as progress:
         coach = Coach(settings, folder, env, progress)
         coach.init_callback(model)  # `learn` does so, but what is kept before it needs the model, too
         resume = resume and (folder / CHECKPOINT).exists()  # else it was stopped before the first one
@@ -253,6 +277,9 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Network:
         else:
             if settings.start:
                 load(model, Network.load(settings.start))
+        with writing(folder / TENSORBOARD):
+            model.set_logger(configure(str(folder / TENSORBOARD), []))
+            model.logger.output_formats = [TensorBoardOutputFormat(str(folder / TENSORBOARD))]
         forget_metrics_after(folder / METRICS, model.num_timesteps)
         model._total_timesteps = settings.steps
         coach.begin()
@@ -271,11 +298,16 @@ def forget_metrics_after(path: Path, steps: int) -> None:
     if not path.exists():
         return
     kept = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             if json.loads(line)["steps"] <= steps:
                 kept.append(line)
-        except json.JSONDecodeError:  # half a line: the run was stopped, or the disk was full
+        except (
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ):  # half a line: it was stopped, or the disk was full
             continue
     with writing(path):
         write_whole(path, "".join(f"{line}\n" for line in kept).encode())
@@ -285,10 +317,13 @@ def new_folder(folder: Path, settings: SelfPlaySettings) -> None:
     """Makes a run folder; one that holds another run is refused."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise InvalidArgument(f"{folder} is not empty: choose another --run, or go on there with --resume {folder}")
-        facts = {"settings": dataclasses.asdict(settings), "made_with": provenance()}
-        write_whole(folder / SETTINGS, (json.dumps(facts, indent=2) + "\n").encode())
+        with locked(folder):
+            if not is_empty(folder):
+                raise InvalidArgument(
+                    f"{folder} is not empty: choose another --run, or go on there with --resume {folder}"
+                )
+            facts = {"settings": dataclasses.asdict(settings), "made_with": provenance()}
+            write_whole(folder / SETTINGS, (json.dumps(facts, indent=2) + "\n").encode())
     except OSError as error:
         raise InvalidArgument(f"cannot write to {folder}: {error.strerror}") from None
 
@@ -299,7 +334,7 @@ def read_settings(folder: Path, kind: type[S]) -> S:
         kept: dict[str, Any] = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["settings"]
         values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
         return kind(**values)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
         raise InvalidArgument(f"{folder} is no folder of a training run: {error}") from None
 
 
@@ -336,27 +371,38 @@ def start_or_resume(
     if arguments[:1] == ["--resume"]:
         if len(arguments) != 2:
             raise InvalidArgument("--resume needs the folder of a run and nothing else: --resume RUN")
-        folder = Path(arguments[1])
-        train(read_settings(folder, kind), folder, True)
-        return
-    chosen = tyro.extras.overridable_config_cli(
-        dict(presets), args=arguments, prog=f"python -m montecristo_train.{recipe}"
-    )
-    folder = chosen.run or Path("runs") / recipe / time.strftime("%Y%m%d-%H%M%S")
-    settings = kind(**{field.name: getattr(chosen, field.name) for field in dataclasses.fields(kind)})
-    new_folder(folder, settings)
-    train(settings, folder, False)
+        folder, resume = Path(arguments[1]), True
+        settings = read_settings(folder, kind)
+    else:
+        chosen = tyro.extras.overridable_config_cli(
+            dict(presets),
+            prog=f"python -m montecristo_train.{recipe}",
+            description="Trains an agent by self-play. A run that was stopped goes on with --resume RUN.",
+            args=arguments,
+        )
+        folder, resume = chosen.run or Path("runs") / recipe / time.strftime("%Y%m%d-%H%M%S"), False
+        settings = kind(**{field.name: getattr(chosen, field.name) for field in dataclasses.fields(kind)})
+        settings = dataclasses.replace(settings, ruleset=str(Ruleset.parse(settings.ruleset)))  # a file may change
+        new_folder(folder, settings)
+    with resumable(f"python -m montecristo_train.{recipe} --resume {folder}"):
+        network = train(settings, folder, resume)
     print(f"the agent, and what there is to know of its training, is in {folder}")
+    if doubt := nothing_learnt(settings, network):
+        print(doubt)
     print(f"let it play: python -m montecristo_agents.arena greedy policy:{folder / AGENT}")
 
 
-def run_command(command: Callable[[list[str]], None], arguments: list[str]) -> None:
-    """Runs a command line; what goes wrong by bad input or a full disk is said in a line, not with a traceback."""
-    try:
-        command(arguments)
-    except MonteCristoError as error:
-        print(error, file=sys.stderr)
-        sys.exit(os.EX_IOERR if isinstance(error, CannotWrite) else os.EX_USAGE)
+def nothing_learnt(settings: SelfPlaySettings, network: Network) -> str:
+    """What to say of an agent that has learnt nothing; an empty text if it has."""
+    easiest = settings.evaluate_against[0]
+    rate = network.training["win_rates"].get(f"win_rate/{easiest}", 1.0)
+    if rate >= MORE_THAN_LUCK:
+        return ""
+    steps = network.training["steps"]
+    return (
+        f"it wins {rate:.0%} against {easiest}, so it has learnt nothing yet: {steps:,} steps are too few to, "
+        f"they only show that training works; the preset quick has enough"
+    )
 
 
 if __name__ == "__main__":

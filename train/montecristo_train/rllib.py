@@ -7,6 +7,7 @@ machine, is replaced, and training goes on. A run folder holds settings, metrics
 """
 
 import dataclasses
+import hashlib
 import json
 import shutil
 import sys
@@ -19,21 +20,23 @@ from typing import Any
 import numpy as np
 
 from montecristo_agents.policy import Network, PolicyAgent
+from montecristo_env.commands import run_command
 from montecristo_env.errors import InvalidArgument
+from montecristo_env.files import locked
 from montecristo_train.extras import DEFAULT_MODULE_ID, PPO, PPOConfig, RLModuleSpec, ray
 from montecristo_train.ppo import (
     AGENT,
     METRICS,
     forget_metrics_after,
     provenance,
-    run_command,
     start_or_resume,
     win_rates,
+    wins,
     writing,
 )
 from montecristo_train.rllib_runner import League, MaskedNetwork, RllibSettings, TableRunner, export, spaces
 
-CHECKPOINTS = "checkpoints"
+CHECKPOINTS, CHECKSUM = "checkpoints", "sha256"
 
 SMOKE = RllibSettings(
     steps=40_000,
@@ -136,13 +139,13 @@ class Training:
         self.steps = 0
 
     def resume(self) -> None:
-        """Goes on from the last checkpoint."""
+        """Goes on from the last checkpoint; if the run was stopped before the first one, it begins."""
         found = sorted((self.folder / CHECKPOINTS).glob("[0-9]*"))
         if not found:
-            raise InvalidArgument(f"{self.folder} has no checkpoint to go on from")
+            return
+        check(found[-1])
         self.algorithm.load_checkpoint(str(found[-1].resolve()))
         self.steps = int(self.algorithm.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime")))
-        forget_metrics_after(self.folder / METRICS, self.steps)
 
     def update(self) -> dict[str, Any]:
         """Plays and learns once."""
@@ -177,8 +180,7 @@ class Training:
         metrics |= {f"game/{name}": float(value) for name, value in result["env_runners"].get("game", {}).items()}
         with writing(self.folder / METRICS), (self.folder / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(metrics) + "\n")
-        wins = ", ".join(f"{name.split('/')[-1]} {value:.0%}" for name, value in self.latest.items())
-        print(f"{self.steps:,} of {self.settings.steps:,} steps, {rate:,.0f}/s; wins: {wins}", flush=True)
+        print(f"{self.steps:,} of {self.settings.steps:,} steps, {rate:,.0f}/s; {wins(self.latest)}", flush=True)
 
     def save(self) -> None:
         """Writes the agent and a checkpoint, which takes the place of older ones when it is complete."""
@@ -190,19 +192,43 @@ class Training:
             folder.mkdir(exist_ok=True)
             shutil.rmtree(unfinished, ignore_errors=True)
             self.algorithm.save_to_path(unfinished.resolve())
+            (unfinished / CHECKSUM).write_text(checksum(unfinished), encoding="utf-8")
             shutil.rmtree(complete, ignore_errors=True)
             unfinished.rename(complete)
             for older in sorted(folder.glob("[0-9]*"))[:-1]:
                 shutil.rmtree(older)
 
 
+def checksum(folder: Path) -> str:
+    """A hash of all files of a checkpoint but for its own."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / CHECKSUM):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def check(checkpoint: Path) -> None:
+    """Refuses a checkpoint that is not as it was written, before Ray reads any of it."""
+    try:
+        written = (checkpoint / CHECKSUM).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        written = ""
+    if written != checksum(checkpoint):
+        raise InvalidArgument(f"{checkpoint} is damaged, its checksum is not that of its content")
+
+
 def train(settings: RllibSettings, folder: Path, resume: bool = False) -> Network:
-    """Trains, or goes on training, in a run folder, and returns the trained network."""
-    with on_ray(settings):
+    """Trains, or goes on training, in a run folder, and returns the trained network.
+
+    A folder in which another process trains is refused.
+    """
+    with locked(folder), on_ray(settings):
         training = Training(settings, folder)
         try:
             if resume:
                 training.resume()
+            forget_metrics_after(folder / METRICS, training.steps)
             while training.steps < settings.steps:
                 training.update()
         finally:

@@ -59,6 +59,9 @@ def spaces(advised: bool) -> tuple[Dict, "Discrete[np.int64]"]:
     return Dict({SEEN: seen, MASK: Box(0, 1, (actions.COUNT,), np.int8)}), Discrete(actions.COUNT)
 
 
+OBSERVATION_LENGTH = 4.0  # about, of a scaled observation, if one of zeros and ones has 1: values would begin too large
+
+
 class MaskedNetwork(TorchRLModule, ValueFunctionAPI):
     """A shared trunk on scaled observations and two linear heads, as `montecristo_agents.policy.Network` has them."""
 
@@ -71,12 +74,13 @@ class MaskedNetwork(TorchRLModule, ValueFunctionAPI):
         self.trunk = nn.ModuleList(nn.Linear(*pair) for pair in zip(sizes, self.hidden, strict=False))
         self.policy = nn.Linear(self.hidden[-1], actions.COUNT)
         self.value = nn.Linear(self.hidden[-1], 1)
-        for layer in self.trunk:
-            nn.init.orthogonal_(cast(nn.Linear, layer).weight, np.sqrt(2))
+        for number, layer in enumerate(self.trunk):
+            gain = np.sqrt(2) if number else np.sqrt(2) / OBSERVATION_LENGTH
+            nn.init.orthogonal_(cast(nn.Linear, layer).weight, gain)
         nn.init.orthogonal_(self.policy.weight, 0.01)
-        nn.init.orthogonal_(self.value.weight, 1.0)
+        nn.init.orthogonal_(self.value.weight, 0.1)
         scale = advice.SCALE if self.advised else observation.SCALE
-        self.register_buffer("scale", torch.from_numpy(scale), persistent=False)
+        self.register_buffer("scale", torch.from_numpy(scale.copy()), persistent=False)
 
     def _features(self, batch: dict[str, Any]) -> torch.Tensor:
         features: torch.Tensor = batch[Columns.OBS][SEEN] * self.scale

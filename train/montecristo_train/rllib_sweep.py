@@ -6,6 +6,7 @@ python -m montecristo_train.rllib_sweep --steps 500000 --learning-rates 3e-4 1e-
 """
 
 import dataclasses
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import tyro
 
+from montecristo_env.commands import run_command
 from montecristo_train.extras import tune
 from montecristo_train.rllib import QUICK, Training, on_ray
 from montecristo_train.rllib_runner import RllibSettings
@@ -62,9 +64,9 @@ class Options:
     """Where Tune keeps its results."""
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
     """The command line."""
-    options = tyro.cli(Options, prog="python -m montecristo_train.rllib_sweep")
+    options = tyro.cli(Options, args=arguments, prog="python -m montecristo_train.rllib_sweep")
     settings = dataclasses.replace(QUICK, steps=options.steps, runners=options.runners, address=options.address)
     with on_ray(settings):
         results = sweep(
@@ -75,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main, sys.argv[1:])

@@ -13,6 +13,7 @@ from montecristo_env import GameBatch, actions, make_agent
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
 from montecristo_env.learner import observation_box
+from montecristo_env.ruleset import RulesetLike
 from montecristo_train.pool import Opponent, Pool
 from montecristo_train.settings import SelfPlaySettings
 
@@ -33,6 +34,7 @@ class SelfPlayVecEnv(VecEnv):
         seed: of deals and seatings.
         reward: see `GameBatch`.
         advised: whether observations come with advice (see `montecristo_agents.advice`).
+        ruleset: see `GameBatch`.
     """
 
     render_mode = None
@@ -44,8 +46,9 @@ class SelfPlayVecEnv(VecEnv):
         seed: int,
         reward: str = "win",
         advised: bool = False,
+        ruleset: RulesetLike = None,
     ) -> None:
-        self.games = GameBatch(len(players), np.asarray(players), seed=seed, reward=reward)
+        self.games = GameBatch(len(players), np.asarray(players), seed=seed, ruleset=ruleset, reward=reward)
         self.pool = pool
         self.rng = np.random.default_rng(seed)
         self.shaping = 0.0  # the weight of the score margin in the rewards
@@ -208,4 +211,4 @@ def make_env(settings: SelfPlaySettings) -> SelfPlayVecEnv:
     pool = Pool(
         settings.past_share, settings.scripted_share, settings.pool_size, alone=settings.alone, members=scripted
     )
-    return SelfPlayVecEnv(players, pool, settings.seed, settings.reward, settings.advised)
+    return SelfPlayVecEnv(players, pool, settings.seed, settings.reward, settings.advised, settings.ruleset)

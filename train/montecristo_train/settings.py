@@ -1,6 +1,16 @@
 """The settings of a training run: each dataclass is also a command line, and its presets are the subcommands."""
 
-from dataclasses import dataclass, replace
+import types
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args, get_origin, get_type_hints
+
+from montecristo_env.errors import InvalidArgument
+
+MORE_THAN_LUCK = 0.65  # who wins so many of the few games of an evaluation has learnt something
+_LEAST = {"seed": 0, "lessons": 0, "runners": 0, "batch": 2}  # of whole numbers; 1 of all others
+_MOST = {"seed": 2**32 - 1}  # 2**62 of all others
+_LARGE = 1e9  # more than any number that is no share
+_SHARES = ("discount", "decay", "shaping_share", "past_share", "scripted_share")  # from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -19,6 +29,8 @@ class SelfPlaySettings:
     """The shares of tables with 2, 3 and 4 players."""
     reward: str = "win"
     """What is paid at the end: win, rank or margin (see GameBatch)."""
+    ruleset: str = ""
+    """Settings of the game that differ from the default, such as refill=short,target=30, or a JSON file of them."""
 
     advised: bool = True
     """Whether the network sees, besides the observation, how greedy judges the choices and how a round would score."""
@@ -73,6 +85,19 @@ class SelfPlaySettings:
     checkpoint_every: int = 25
     """Updates between checkpoints."""
 
+    def __post_init__(self) -> None:
+        """Refuses what cannot be trained with, by name."""
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if (wanted := _wanted(name, value, hints[name])) is not None:
+                raise InvalidArgument(f"{name} must be {wanted}, but is {value!r}")
+        if not sum(self.players):
+            raise InvalidArgument(f"players must have a share that is not 0, but is {self.players}")
+        for name in ("hidden", "evaluate_against"):
+            if not getattr(self, name):
+                raise InvalidArgument(f"{name} must not be empty")
+
     def share_done(self, steps: int) -> float:
         """How much of the training is done after so many steps, from 0 to 1."""
         return min(1.0, steps / self.steps)
@@ -80,6 +105,27 @@ class SelfPlaySettings:
     def shaping_at(self, steps: int) -> float:
         """The weight of the score margin after so many steps."""
         return self.shaping * max(0.0, 1 - self.share_done(steps) / max(self.shaping_share, 1e-9))
+
+
+def _wanted(name: str, value: Any, hint: Any) -> str | None:
+    """What a setting must be, if it is not that."""
+    if hint is int:
+        least, most = _LEAST.get(name, 1), _MOST.get(name, 2**62)
+        return None if type(value) is int and least <= value <= most else f"a whole number from {least} to {most}"
+    if hint is float:
+        share = name in _SHARES
+        fits = type(value) in (int, float) and 0 <= value <= (1 if share else _LARGE)
+        return None if fits else "a number from 0 to 1" if share else f"a number from 0 to {_LARGE:g}"
+    if get_origin(hint) is tuple:
+        kinds = get_args(hint)
+        if not isinstance(value, tuple) or (kinds[-1] is not ... and len(value) != len(kinds)):
+            return "a list" if kinds[-1] is ... else f"a list of {len(kinds)}"
+        return next(
+            (f"a list, each of it {wanted}" for item in value if (wanted := _wanted(name, item, kinds[0]))), None
+        )
+    if isinstance(hint, types.UnionType):
+        return None  # a path, which is no part of a run's settings
+    return None if type(value) is hint else f"a {hint.__name__}"
 
 
 @dataclass(frozen=True)

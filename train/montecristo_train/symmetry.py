@@ -35,37 +35,21 @@ class Unit(NamedTuple):
     kind: int = NONE
 
 
-_AXES = {
-    "dungeon_tokens": "dk.",
-    "unseen_cards": "k.",
-    "card_discard": "k.",
-    "bag": "k.",
-    "token_discard": "k.",
-    "offer": "k.",
-    "chest_dungeons": "d",
-    "left_over_bags": "k",
-    "crew": ".d",
-    "places": ".d.",
-    "hands": ".k.",
-    "market": "k.",
-    "market_values": "k",
-    "drawn_tokens": ".k",
-    "gather_dungeon": "d",
-    "taking": "k",
-}
-"""Which axes of the fields of an observation are dungeons (d) and kinds (k); other fields have neither."""
+_AXES = {"global": "", "players": ".", "kinds": "k", "dungeons": "d", "pairs": "dk"}
+"""Which axes of the groups of an observation are dungeons (d) and kinds (k)."""
 
 
 def observation_units() -> list[Unit]:
     """What an observation consists of."""
-    units = []
+    units: list[Unit | None] = [None] * observation.SIZE
+    entries = np.arange(observation.SIZE)
     for name, field in observation.FIELDS.items():
-        axes = _AXES.get(name, "." * len(field.shape))
-        for place in np.ndindex(field.shape):
+        axes = _AXES[field.group].ljust(len(field.shape), ".")
+        for place, entry in np.ndenumerate(observation.view(entries, name)):
             at = dict(zip(axes, place, strict=True))
             rest = [index for axis, index in zip(axes, place, strict=True) if axis == "."]
-            units.append(Unit(f"{name} {rest}", at.get("d", NONE), at.get("k", NONE)))
-    return units
+            units[int(entry)] = Unit(f"{name} {rest}", at.get("d", NONE), at.get("k", NONE))
+    return [unit for unit in units if unit is not None]
 
 
 def action_units(what: str) -> list[Unit]:

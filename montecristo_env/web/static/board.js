@@ -25,6 +25,11 @@ function byId(id) {
   return document.getElementById(id);
 }
 
+// The round, and what the game is played by if that is not the default.
+function roundLine(round, { target, rules }) {
+  return `Round ${round} · ${target} points end the game${rules === "default" ? "" : ` · rules: ${rules}`}`;
+}
+
 function badge(player) {
   return svgElement("svg", { class: "badge", viewBox: "-13 -13 26 26", "aria-hidden": "true" }, player.badge);
 }

@@ -27,7 +27,7 @@ function goTo(target) {
     board.draw(name, film.parts[shown.parts[place]].map((line) => film.lines[line]).join(""));
   });
   byId("title").textContent = shown.title;
-  byId("round").textContent = `Round ${shown.round} · ${film.target} points end the game`;
+  byId("round").textContent = roundLine(shown.round, film);
   byId("slider").value = step;
   byId("count").textContent = `${step} / ${film.steps.length - 1}`;
   showMoves();

@@ -96,7 +96,7 @@ function show() {
   byId("title").replaceChildren(...(table.player >= 0 ? [badge(table.players[table.player])] : []), table.title);
   if (mine) byId("title").prepend(element("span", { className: "chip" }, "Your turn"));
   document.title = `${mine ? "Your turn: " : ""}${table.title}`;
-  byId("round").textContent = `Round ${table.round} · ${table.target} points end the game`;
+  byId("round").textContent = roundLine(table.round, table);
   byId("undo").disabled = !table.can_undo;
   byId("undo").hidden = table.players.filter((player) => player.human).length !== 1;
   byId("hint").disabled = table.player < 0;

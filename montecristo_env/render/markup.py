@@ -9,10 +9,10 @@ from montecristo_env.render.primitives import Circle, Drawing, Group, Item, Line
 FONTS = "Helvetica, Arial, 'Liberation Sans', FreeSans, sans-serif"
 
 
-def svg(drawing: Drawing) -> str:
+def to_svg(drawing: Drawing) -> str:
     """The drawing as an SVG document. Groups carry what they are in `data-target` and `data-piece`."""
     if not isinstance(drawing, Drawing):
-        raise InvalidArgument(f"drawing must be a Drawing, as draw(state) gives, but is {type(drawing).__name__}")
+        raise InvalidArgument(f"drawing must be a Drawing, as `draw` gives, but is {type(drawing).__name__}")
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {drawing.width} {drawing.height}" role="img" '
         f'font-family="{FONTS}" font-weight="bold">'

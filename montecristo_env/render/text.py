@@ -33,7 +33,7 @@ _LANES = ("Supply", "Advent.", "Chest", "Rearr.")
 _CASTLE_WIDTH, _LANE_WIDTH = 55, 8
 
 
-def ansi(
+def to_text(
     state: Mapping[str, Any],
     *,
     names: Sequence[str] | None = None,
@@ -116,9 +116,10 @@ def _in_play(state: Mapping[str, Any], adventurers: Sequence[int]) -> list[str]:
         if state["taking"] is not None:
             value = state["taking"][1]
             parts.append(f"paid {value - owed(state)} of {value} for {_treasure(state['taking'])}")
-        if rest := left_over(state):
-            parts.append(f"left-over bags: {_treasures(rest)}")
         lines.append("   ".join(parts))
+        if owners := left_over(state):
+            bags = ", ".join(f"{_seat(seat)} {_treasures(kinds)}" for seat, kinds in owners.items())
+            lines.append(f"Left-over bags: {bags}")
     return lines
 
 

@@ -1,0 +1,102 @@
+"""The entity network in torch, as it learns; `export` makes of it the one that plays (`montecristo_agents.entity`)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from montecristo_agents.entity import CONTEXT, DUNGEON_CODES, ENTITIES, KIND_CODES, EntityNetwork, Sizes, shapes
+from montecristo_env import actions, observation
+from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS
+
+AUXILIARY = 1 + MAX_PLAYERS
+"""The final margin of the decider, and the points of each player in the coming rounds."""
+ILLEGAL = -1e9
+
+
+class Outputs(NamedTuple):
+    """What the network says of K positions; players are counted from the decider on, clockwise."""
+
+    logits: torch.Tensor
+    """Of all actions, (K, actions.COUNT), kinds in market order."""
+    value: torch.Tensor
+    """Logits of the players' shares of the utility, (K, 4)."""
+    win: torch.Tensor
+    """Logits of their shares of the win, (K, 4)."""
+    auxiliary: torch.Tensor
+    """(K, AUXILIARY)"""
+
+
+class EntityModule(nn.Module):
+    """One layer for all pairs of a dungeon and a kind, summed into dungeons and kinds; then two layers for all of it.
+
+    Every dungeon and every kind also scores the actions that name it.
+    """
+
+    def __init__(self, sizes: Sizes = Sizes()) -> None:  # noqa: B008 (it cannot change)
+        super().__init__()
+        self.sizes = sizes
+        pair, entity, hidden = sizes
+        widths = {name: group.width for name, group in observation.GROUPS.items()}
+        self.pair = nn.Linear(widths["pairs"], pair)
+        self.pair_dungeon = nn.Linear(widths["dungeons"], pair, bias=False)
+        self.pair_kind = nn.Linear(widths["kinds"], pair, bias=False)
+        self.pair_context = nn.Linear(CONTEXT, pair, bias=False)
+        self.dungeon = nn.Linear(widths["dungeons"], entity, bias=False)
+        self.dungeon_pairs = nn.Linear(pair, entity, bias=False)
+        self.dungeon_context = nn.Linear(CONTEXT, entity, bias=False)
+        self.dungeon_place = nn.Parameter(torch.zeros(DUNGEONS, entity))
+        self.kind = nn.Linear(widths["kinds"], entity, bias=False)
+        self.kind_pairs = nn.Linear(pair, entity, bias=False)
+        self.kind_context = nn.Linear(CONTEXT, entity, bias=False)
+        self.kind_place = nn.Parameter(torch.zeros(KINDS, entity))
+        self.trunk = nn.ModuleList([nn.Linear(ENTITIES * entity + CONTEXT, hidden), nn.Linear(hidden, hidden)])
+        self.policy = nn.Linear(hidden, actions.COUNT)
+        self.value = nn.Linear(hidden, MAX_PLAYERS)
+        self.win = nn.Linear(hidden, MAX_PLAYERS)
+        self.auxiliary = nn.Linear(hidden, AUXILIARY)
+        self.to_dungeons = nn.Linear(hidden, entity)
+        self.to_kinds = nn.Linear(hidden, entity)
+        self.of_dungeons = nn.Linear(entity, DUNGEON_CODES.shape[1])
+        self.of_kinds = nn.Linear(entity, KIND_CODES.shape[1])
+        for head in (self.policy, self.value, self.win, self.auxiliary, self.of_dungeons, self.of_kinds):
+            nn.init.zeros_(head.weight)  # to begin with, all actions and players are alike
+            nn.init.zeros_(head.bias)
+        named = np.concatenate([DUNGEON_CODES.ravel(), KIND_CODES.ravel()])
+        own = np.full(actions.COUNT, named.size)
+        own[named] = np.arange(named.size)
+        self._own = torch.from_numpy(own)  # a gather is faster than a scatter
+        self._scale = torch.from_numpy(observation.SCALE.copy())
+
+    def forward(self, counts: torch.Tensor) -> Outputs:
+        """For int8 observations with the kinds in market order, (K, observation.SIZE)."""
+        seen = counts * self._scale
+        context, group = seen[:, :CONTEXT], observation.entities(seen)
+        of_kinds = self.pair_kind(group.kinds) + self.pair_context(context)[:, None]
+        pairs = self.pair(group.pairs)  # the largest tensor by far: all else happens in its place
+        pairs = pairs.add_(self.pair_dungeon(group.dungeons)[:, :, None]).add_(of_kinds[:, None]).relu_()
+        dungeons = self.dungeon(group.dungeons).add_(self.dungeon_pairs(pairs.sum(2)))
+        dungeons = dungeons.add_(self.dungeon_context(context)[:, None]).add_(self.dungeon_place).relu_()
+        kinds = self.kind(group.kinds).add_(self.kind_pairs(pairs.sum(1)))
+        kinds = kinds.add_(self.kind_context(context)[:, None]).add_(self.kind_place).relu_()
+        hidden = torch.cat([dungeons.flatten(1), kinds.flatten(1), context], 1)
+        for layer in self.trunk:
+            hidden = torch.relu_(layer(hidden))
+        dungeon_scores = self.of_dungeons(torch.relu_(dungeons + self.to_dungeons(hidden)[:, None])).flatten(1)
+        kind_scores = self.of_kinds(torch.relu_(kinds + self.to_kinds(hidden)[:, None])).flatten(1)
+        own = torch.cat([dungeon_scores, kind_scores, torch.zeros_like(kind_scores[:, :1])], 1)
+        logits = self.policy(hidden) + own[:, self._own]
+        return Outputs(logits, self.value(hidden), self.win(hidden), self.auxiliary(hidden))
+
+
+def tensors(module: EntityModule) -> dict[str, np.ndarray]:
+    """A copy of the weights that the playing network has; the auxiliary head is for learning only."""
+    state = module.state_dict()
+    return {name: state[name].detach().cpu().numpy().copy() for name in shapes(module.sizes)}
+
+
+def export(module: EntityModule, training: Mapping[str, Any]) -> EntityNetwork:
+    """The network as it plays, without torch."""
+    return EntityNetwork(module.sizes, tensors(module), training)
