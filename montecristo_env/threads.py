@@ -127,7 +127,7 @@ class Crew:
 
 
 def _help(job: np.ndarray, thread: int, own: int, bell: threading.Lock) -> None:
-    """The life of a helper, who does not keep his crew alive."""
+    """The life of a helper, which does not keep its crew alive."""
     try:
         while bell.acquire() and not job[crew.Word.DISMISSED]:
             crew.work(job, thread, own, PATIENCE, *crew.NOTHING_NEW)

@@ -76,7 +76,7 @@ class Word(IntEnum):
     NUM_SAMPLES = 37
     BUSY = 38  # whether there is a leader
     DISMISSED = 39  # whether helpers shall go
-    AWAKE = 40  # whether each helper waits for work; else the leader should wake him
+    AWAKE = 40  # whether each helper waits for work; else the leader should wake it
     FOUND = AWAKE + MOST_THREADS  # what each part returned
     LENGTH = FOUND + MOST_PARTS
 
@@ -113,7 +113,7 @@ def work(
     Returns what a part has found, or NONE; or BUSY, with nothing done, if there is another leader; or BROKEN, if a
     helper has failed and parts are missing.
 
-    `thread` is LEADER or the number of a helper, `own` has a bit for each of his own parts. The rest is for the leader:
+    `thread` is LEADER or the number of a helper, `own` has a bit for each of its own parts. The rest is for the leader:
     the task and what it needs, see `batch`.
     """
     if thread == LEADER:
