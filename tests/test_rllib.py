@@ -76,7 +76,7 @@ SMALL = 150_000_000  # bytes for Ray's object store
 
 @pytest.fixture(scope="module")
 def _ray() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=SMALL)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=SMALL)
     yield
     ray.shutdown()
 

@@ -52,10 +52,14 @@ class SearchAgent:
         network: that evaluates positions.
         simulations: per decision.
         name: of the agent.
+        best_response: whether it takes for granted that all others play the network's best moves (see `Search`).
     """
 
-    def __init__(self, network: EntityNetwork, simulations: int, name: str = "policy+mcts") -> None:
+    def __init__(
+        self, network: EntityNetwork, simulations: int, name: str = "policy+mcts", best_response: bool = False
+    ) -> None:
         self.network, self.simulations, self.name = network, simulations, name
+        self.best_response = best_response
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
@@ -76,7 +80,8 @@ class SearchAgent:
             roots = games.resample_hidden(keys, part).states
             budgets = [self.simulations] * MOST_CONSIDERED
             evaluator = EntityEvaluator(self.network, ALL_CORES)
-            found = Search(part.size, evaluator, budgets, threads=ALL_CORES).run(roots, keys)
+            search = Search(part.size, evaluator, budgets, best_response=self.best_response, threads=ALL_CORES)
+            found = search.run(roots, keys)
             chosen[begin : begin + part.size] = found["action"]
             for row, (decision, policy) in enumerate(zip(roots["decision"], found["policy"], strict=True), begin):
                 likely[row, FIRST[decision] : FIRST[decision + 1]] = policy[: FIRST[decision + 1] - FIRST[decision]]

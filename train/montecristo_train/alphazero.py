@@ -3,7 +3,8 @@
 Gumbel AlphaZero. One network plays all seats of games with 2, 3 and 4 players by search (`montecristo_agents.search`),
 and learns what the search has found: its improved policy, and the value of the position for every player by TD(lambda).
 No player written by hand is involved, other than to measure win rates. Processes play (see `workers`), and this one
-learns; with `--n-workers 0` all happens in this process, and the same seed gives the same run.
+learns; with `--n-workers 0` all happens in this process, and the same seed gives the same run. With `--ray` those who
+play are actors of Ray, on any machines.
 
 A run folder holds the settings, metrics, checkpoints, a learning curve and the trained agent,
 `policy:RUN/agent.safetensors` or `policy+mcts:RUN/agent.safetensors:64`. `--resume RUN` goes on after a stop of any
@@ -44,7 +45,7 @@ from montecristo_train.curve import draw_curve
 from montecristo_train.entity import ILLEGAL, EntityModule, export, tensors
 from montecristo_train.episodes import AUXILIARY, VALUE, WIN, Batch, Positions, prepare
 from montecristo_train.ppo import AGENT, CHECKPOINT, CURVE, EVALUATION_SEED, METRICS, TENSORBOARD, TwoLines, writing
-from montecristo_train.workers import Workers
+from montecristo_train.workers import make_workers
 
 FORMAT = "1"
 
@@ -227,7 +228,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
     with (
         locked(folder),
         TwoLines(unit="positions") as progress,
-        closing(Workers(settings, learner.positions)) as workers,
+        closing(make_workers(settings, learner.positions)) as workers,
     ):
         bar = progress.add_task("training", total=settings.total_timesteps, fps=0.0, results="")
         clock, begun = time.perf_counter(), learner.positions

@@ -16,6 +16,8 @@ class Settings:
     """Same seed, same run, on the same machine, without worker processes."""
     n_workers: int = 2
     """Processes that play; with 0 this one does."""
+    ray: bool = False
+    """Whether they are actors of Ray, on the machines of a cluster (`ray start`), or on this one if there is none."""
     n_envs: int = 512
     """Games that are played at the same time, in all processes together."""
     n_steps: int = 1024
