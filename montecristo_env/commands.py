@@ -12,6 +12,10 @@ INTERRUPTED = 130
 _UNREAD = 141  # likewise, after a broken pipe
 
 
+class MissingPackage(ImportError):
+    """A package of an extra is not installed; the message names the extra."""
+
+
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
     """Ends the program quietly when nobody reads on what it prints, as in `--help | head`."""
@@ -35,11 +39,11 @@ def resumable(how: str) -> Iterator[None]:
 
 
 def run_command(command: Callable[[list[str]], None], arguments: list[str]) -> None:
-    """Runs a command line; bad input, a full disk and Ctrl-C end it with a line, not with a traceback."""
+    """Runs a command line; bad input, a missing package, a full disk and Ctrl-C end it with a line, not a traceback."""
     with quiet_pipe():
         try:
             command(arguments)
-        except MonteCristoError as error:
+        except (MonteCristoError, MissingPackage) as error:
             print(error, file=sys.stderr)
             sys.exit(getattr(error, "exit_status", os.EX_USAGE))
         except KeyboardInterrupt as stop:
@@ -47,7 +51,7 @@ def run_command(command: Callable[[list[str]], None], arguments: list[str]) -> N
             sys.exit(INTERRUPTED)
 
 
-def missing(what: str, package: str | None, extra: str) -> ImportError:
+def missing(what: str, package: str | None, extra: str) -> MissingPackage:
     """The error to raise where a package of an extra is missing; a command that just starts ends with that line alone.
 
     Args:
@@ -58,7 +62,7 @@ def missing(what: str, package: str | None, extra: str) -> ImportError:
     message = f"{what} needs {package}: pip install 'montecristo-env[{extra}]'"
     if _is_starting():
         sys.exit(message)
-    return ImportError(message, name=package)
+    return MissingPackage(message, name=package)
 
 
 def _is_starting() -> bool:

@@ -135,6 +135,38 @@ def test_searching_leaves_the_rows_as_they_are() -> None:
     assert games.states.tobytes() == before
 
 
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_best_response_lets_others_play_what_the_evaluator_likes_best(players: int) -> None:
+    games = GameBatch(20, players, seed=3)
+    games.play_random(40)
+    evaluator = Scores()
+    driver = Search(20, evaluator, [24] * 8, best_response=True)
+    driver.start(np.arange(20), games.states, keys_for(20))
+    seat, answered = games.current_player, 0
+    driver.tick()  # the roots
+    for _ in range(1000):
+        done, before = driver.searches["done"].copy(), driver.searches["simulations"].copy()
+        driver.tick()
+        rows = evaluator.seen[-1]
+        for game in np.flatnonzero(~done):
+            others = rows["current_player"][game] not in (seat[game], NONE)
+            assert driver.searches["halfway"][game] == others
+            assert driver.searches["simulations"][game] == before[game] + (not others)
+            if others:
+                view = GameBatch(1, players, seed=0)
+                view.states[:] = rows[game]
+                mask = view.action_mask()[0] != 0
+                view.step([np.where(mask, evaluator.logits, -np.inf).argmax()])
+                assert driver._leaves[game : game + 1].tobytes() == view.states.tobytes()
+                answered += 1
+        if driver.searches["done"].all():
+            break
+    assert driver.searches["done"].all() and answered > 500
+    for game in range(20):  # only own moves are in the tree
+        used = driver._trees[game][1 : driver.searches["nodes"][game]]
+        assert set(used["move"] % 4) == {seat[game]}
+
+
 def winning_position() -> Table:
     """Player 0 wins at once by taking the ruby."""
     table = Table(2)

@@ -60,6 +60,7 @@ SEARCH = np.dtype(
         ("moves", np.int32),  # legal ones; the node of the j-th is 1 + j
         ("nodes", np.int32),  # of the tree
         ("leaf", np.int32),  # the node that waits for the evaluator
+        ("halfway", np.bool_),  # another seat was played for, and the simulation goes on
         ("done", np.bool_),
         ("value", np.float64),  # of the root for the decider, as evaluated
         ("logits", np.float64, (MOST_CHOICES,)),  # by move
@@ -120,6 +121,8 @@ class Search:
             entries as moves may be considered at most.
         noise: the weight of the Gumbel noise: 1 to explore, 0 to play.
         win_weight: of the share of the win in the utility of games that are over; the rest is for points.
+        best_response: whether everybody else plays what the evaluator likes best, as frozen opponents would whose
+            network it is, instead of what is best for them. Their decisions are not in the tree; each takes a tick.
         threads: that may share the work, besides those of the evaluator.
     """
 
@@ -130,6 +133,7 @@ class Search:
         budgets: Sequence[int],
         noise: float = 0.0,
         win_weight: float = WIN_WEIGHT,
+        best_response: bool = False,
         threads: int = 1,
     ) -> None:
         if size < 1 or not budgets or min(budgets) < 1:
@@ -139,6 +143,7 @@ class Search:
         most = max(budgets)
         self.evaluator = evaluator
         self.noise, self.win_weight, self.threads = float(noise), float(win_weight), threads
+        self.best_response = bool(best_response)
         self.searches = np.zeros(size, SEARCH)
         """Their states and results, `SEARCH`; those that are done wait for `start`."""
         self._budgets = np.array(budgets, np.int64)
@@ -163,8 +168,16 @@ class Search:
         self._run(start_searches, games, rows, keys, self.roots, self.searches, size=games.size)
 
     def tick(self) -> None:
-        """One simulation in every search that is not done."""
-        self._run(simulate_games, self.roots, self.searches, self._trees, self._leaves, self._schedules)
+        """One simulation in every search that is not done, or a part of one (see `best_response`)."""
+        self._run(
+            simulate_games,
+            self.roots,
+            self.searches,
+            self._trees,
+            self._leaves,
+            self._schedules,
+            self.best_response,
+        )
         logits, values = self.evaluator.evaluate(self._leaves)
         self._run(
             expand_trees,
@@ -177,6 +190,7 @@ class Search:
             self._budgets,
             self.noise,
             self.win_weight,
+            self.best_response,
         )
 
     def run(self, rows: States, keys: NDArray[np.uint64]) -> NDArray[np.void]:
@@ -210,6 +224,7 @@ def start_search(s: Row, key: np.uint64, root: Row, search: Row) -> None:
     search.key = key
     search.simulations = NONE
     search.leaf = ROOT
+    search.halfway = False
     search.totals[:] = 0.0
     search.policy[:] = 0.0
     search.values[:] = 0.0
@@ -237,6 +252,7 @@ def simulate_games(
     trees: np.ndarray,
     leaves: States,
     schedules: np.ndarray,
+    best_response: bool,
     begin: int,
     end: int,
 ) -> None:
@@ -246,26 +262,40 @@ def simulate_games(
             continue
         if searches[i].simulations == NONE:
             copy_bytes(leaves[i].bytes, 0, roots[i].bytes, 0, _ROW_BYTES)
-        else:
+            continue
+        if not searches[i].halfway:
             wanted = schedules[searches[i].considered - 1, searches[i].simulations]
-            searches[i].leaf = simulate(roots[i], searches[i], trees[i], wanted, leaves[i])
+            searches[i].leaf = begin_simulation(roots[i], searches[i], trees[i], wanted, leaves[i])
+        seat = int(roots[i].current_player) if best_response else NONE
+        searches[i].leaf = go_down(trees[i], int(searches[i].leaf), leaves[i], seat)
 
 
 @kernel
-def simulate(root: Row, search: Row, tree: np.ndarray, wanted: int, s: Row) -> int:
-    """Plays a root move that was tried `wanted` times, then the best ones until one is missing in the tree; that node.
+def begin_simulation(root: Row, search: Row, tree: np.ndarray, wanted: int, s: Row) -> int:
+    """Plays a root move that was tried `wanted` times, in a game with redrawn hidden parts; its node.
 
     The first try of every move at the root is played in one and the same redrawn game, the second tries in another
     one, and so on: all moves have the same luck, which would otherwise hide how good they are.
     """
     complete_q(search, tree)
-    best = 1 + best_move(search, tree, wanted)
-    imagine(root, stream(search.key, int(tree[best].visits)), s)
-    node = best
-    while best != NONE:
+    node = 1 + best_move(search, tree, wanted)
+    imagine(root, stream(search.key, int(tree[node].visits)), s)
+    play(s, choice_of(s, tree[node].move))
+    return node
+
+
+@kernel
+def go_down(tree: np.ndarray, node: int, s: Row, seat: int) -> int:
+    """Plays the best moves until one is missing in the tree, or another seat is to move than this one; the last node.
+
+    Without a seat, all are in the tree.
+    """
+    while seat == NONE or s.current_player == seat:
+        best = most_promising(tree, node, s, C_PUCT)
+        if best == NONE:
+            break
         node = best
         play(s, choice_of(s, tree[node].move))
-        best = most_promising(tree, node, s, C_PUCT)
     return node
 
 
@@ -324,6 +354,7 @@ def expand_trees(
     budgets: np.ndarray,
     noise: float,
     win_weight: float,
+    best_response: bool,
     begin: int,
     end: int,
 ) -> None:
@@ -335,7 +366,12 @@ def expand_trees(
         if searches[i].simulations == NONE:
             init_tree(roots[i], searches[i], trees[i], logits[i], values[i], priors, budgets, noise)
             continue
-        if leaves[i].legal == NOTHING:
+        over = leaves[i].legal == NOTHING
+        searches[i].halfway = best_response and not over and leaves[i].current_player != roots[i].current_player
+        if searches[i].halfway:
+            play(leaves[i], likeliest(leaves[i], logits[i]))
+            continue
+        if over:
             write_utilities(leaves[i], win_weight, utilities)
         else:
             write_priors(leaves[i], logits[i], priors)
@@ -405,6 +441,16 @@ def write_priors(s: Row, logits: np.ndarray, priors: np.ndarray) -> None:
 
 
 @kernel
+def likeliest(s: Row, logits: np.ndarray) -> int:
+    """The legal choice with the highest logit; of several, the first one."""
+    first, best = int(FIRST[s.decision]), NONE
+    for choice in range(int(FIRST[s.decision + 1]) - first):
+        if s.legal & bit(choice) != NOTHING and (best == NONE or logits[first + choice] > logits[first + best]):
+            best = choice
+    return best
+
+
+@kernel
 def write_utilities(s: Row, win_weight: float, out: np.ndarray) -> None:
     """What a game that is over is worth to each seat: shares of the win and of softmax(scores / 6), which sum to 1."""
     winners, best, total = 0, 0, 0.0
@@ -460,6 +506,6 @@ def _call_every_entry_point() -> None:
     games, numbers = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
     start_searches(games, rows, np.zeros(1, np.uint64), rows.copy(), searches, 0, 1)
     searches["done"] = True
-    simulate_games(rows, searches, trees, rows.copy(), numbers, 0, 1)
+    simulate_games(rows, searches, trees, rows.copy(), numbers, False, 0, 1)
     outputs = np.zeros((1, 1), np.float32), np.zeros((1, MAX_PLAYERS), np.float32)
-    expand_trees(rows, searches, trees, rows.copy(), *outputs, games, 0.0, 0.0, 0, 1)
+    expand_trees(rows, searches, trees, rows.copy(), *outputs, games, 0.0, 0.0, False, 0, 1)

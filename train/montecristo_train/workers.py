@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 from multiprocessing.connection import Connection, wait
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,22 @@ from montecristo_train.alphazero_settings import Settings
 from montecristo_train.episodes import Positions, SelfPlay
 
 
+class Players(Protocol):
+    """Those who play for a learner, wherever they are."""
+
+    def collect(self, weights: dict[str, NDArray[np.float32]], td_lambda: float) -> tuple[Positions, dict[str, float]]:
+        """Positions that were played, and facts about their games; whoever has played them gets these weights."""
+
+    def close(self) -> None:
+        """Ends what plays."""
+
+
 class WorkerDied(MonteCristoError):
     """A process of self-play is gone."""
 
 
 class Workers:
-    """Those who play: processes, or this one. `collect` gives what one of them has played, and new weights to it.
-
-    Everything else sees only `collect`, so that workers may be anywhere.
-    """
+    """Processes that play, or this one."""
 
     def __init__(self, settings: Settings, positions: int) -> None:
         self._settings = settings
@@ -65,6 +72,15 @@ class Workers:
         for process in self.processes:
             process.terminate()
             process.join()
+
+
+def make_workers(settings: Settings, positions: int) -> Players:
+    """Those who play, after so many positions."""
+    if settings.ray:
+        from montecristo_train.ray_workers import RayWorkers  # of an extra
+
+        return RayWorkers(settings, positions)
+    return Workers(settings, positions)
 
 
 def make_self_play(settings: Settings, worker: int, positions: int) -> SelfPlay:
