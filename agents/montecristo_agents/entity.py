@@ -147,7 +147,8 @@ class EntityNetwork:
 
     def __post_init__(self) -> None:
         check_tensors(self.tensors, shapes(self.sizes))
-        packed, trunk, heads = _pack(self.tensors)
+        with np.errstate(over="ignore"):  # what is too large is refused
+            packed, trunk, heads = _pack(self.tensors)
         _check_range(packed, trunk, heads)
         for name, value in (("_packed", packed), ("_trunk", trunk), ("_heads", heads)):
             object.__setattr__(self, name, value)

@@ -8,12 +8,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_agents import tree
 from montecristo_agents.entity import EntityNetwork
 from montecristo_agents.models import shipped_model
+from montecristo_agents.tree import forget_hidden
 from montecristo_env import actions
 from montecristo_env.agent import Evaluation, PublicView
 from montecristo_env.core._jit import Library
-from montecristo_env.core.chance import stream
+from montecristo_env.core.chance import resample_hidden, stream
+from montecristo_env.core.constants import MIN_PLAYERS
+from montecristo_env.core.layout import STATE, States, aligned_zeros
 from montecristo_env.errors import InvalidArgument
 
 N = TypeVar("N", int, float)
@@ -49,6 +53,7 @@ class PolicyAgent:
         self.lookahead = _number("lookahead", options.get("lookahead", lookahead), int)
         self.network = EntityNetwork.load(settings) if isinstance(settings, str | Path) else settings
         self.name = self._name("policy" if self.path is None else f"policy:{self.path.stem}")
+        _library.compile_once(_call_every_entry_point)
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
@@ -71,6 +76,7 @@ class PolicyAgent:
         self, games: PublicView, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.float32]]:
         """How good the actions are, which ones are legal, and what the position is worth."""
+        _library.compile_once(_call_every_entry_point)  # again: a copy from another process was not made here
         masks = np.empty((rows.size, actions.COUNT), np.int8)
         logits, values = self.network.evaluate(games.observe(rows=rows, masks=masks))
         scores = logits.astype(np.float64)
@@ -86,7 +92,10 @@ class PolicyAgent:
         places, codes = np.nonzero(masks)
         seats = games.current_player[rows][places].astype(np.int64)
         for _ in range(self.lookahead):
-            after = games.resample_hidden(games.random_keys(rows), rows)[places]
+            keys = games.random_keys(rows)
+            clones = games.resample_hidden(keys, rows)
+            redraw_hidden(clones.states, keys, 0, rows.size)
+            after = clones[places]
             after.step(codes)
             _, expected = self.network.evaluate(after.observe())
             expected = np.where(after.current_player == seats, expected, -expected / (after.num_players - 1))
@@ -145,7 +154,7 @@ def _number(name: str, value: str | float, kind: type[N]) -> N:
 
 _SPARE_BITS = np.uint64(12)  # 52 bits and a half are exact in a float, and never 0 or 1
 _STEPS = 2.0**52
-_library = Library("the network player", __file__)
+_library = Library("the network player", __file__, tree.__file__)
 
 
 @_library.entry_point
@@ -157,5 +166,16 @@ def draw_noise(keys: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
             out[k, action] = -np.log(-np.log(uniform))
 
 
+@_library.entry_point
+def redraw_hidden(states: States, keys: np.ndarray, begin: int, end: int) -> None:
+    """Redraws what is hidden, by the keys and what is public: what was hidden before leaves no trace."""
+    for k in range(begin, end):
+        forget_hidden(states[k])
+        resample_hidden(states[k], keys[k])
+
+
 def _call_every_entry_point() -> None:
     draw_noise(np.zeros(1, np.uint64), np.zeros((1, 1)), 0, 1)
+    rows = aligned_zeros(1, STATE)
+    rows["num_players"] = MIN_PLAYERS
+    redraw_hidden(rows, np.zeros(1, np.uint64), 0, 1)
