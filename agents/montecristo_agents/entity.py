@@ -271,7 +271,7 @@ def _pack(
     tensors: Mapping[str, NDArray[Any]],
 ) -> tuple[_Packed, list[tuple[NDArray[np.float32], NDArray[np.float32]]], _Heads]:
     """Weights of the entity part, of the trunk with the dense heads as its last layer, and of the other heads."""
-    single = {name: np.asarray(tensor, np.float32) for name, tensor in tensors.items()}
+    single = {name: np.array(tensor, np.float32) for name, tensor in tensors.items()}  # copies: Ray's are read-only
     scale = observation.SCALE
 
     def joined(names: tuple[str, ...], scales: NDArray[np.float32]) -> NDArray[np.float32]:
