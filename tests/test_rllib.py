@@ -170,19 +170,18 @@ def test_a_runner_pays_every_seat_what_the_game_pays() -> None:
 # --- the network
 
 
-def random_network(sizes: tuple[int, int, int]) -> MaskedNetwork:
+def new_network() -> MaskedNetwork:
     observations, choices = spaces()
-    module = MaskedNetwork(
-        observation_space=observations, action_space=choices, model_config={"sizes": sizes}, inference_only=False
+    return MaskedNetwork(
+        observation_space=observations, action_space=choices, model_config={"sizes": (4, 6, 8)}, inference_only=False
     )
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return module
 
 
 def test_the_exported_network_plays_as_the_module_does(tmp_path: Path) -> None:
     """The module sees kinds in market order, the agent sees them as they are."""
-    module = random_network((4, 6, 8))
+    module = new_network()
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
     export(module, {"steps": 1}).save(tmp_path / "agent.safetensors")
     agent = make_agent(f"policy:{tmp_path / 'agent.safetensors'}")
     assert isinstance(agent, PolicyAgent)
@@ -204,7 +203,7 @@ def test_the_exported_network_plays_as_the_module_does(tmp_path: Path) -> None:
 
 
 def test_heads_that_are_not_used_are_not_trained() -> None:
-    module = random_network((4, 6, 8)).module
+    module = new_network().module
     frozen = {name for name, parameter in module.named_parameters() if not parameter.requires_grad}
     assert frozen == {f"{head}.{part}" for head in ("value", "auxiliary") for part in ("weight", "bias")}
 
@@ -303,7 +302,7 @@ def test_without_ray_it_says_what_to_install(module: str) -> None:
 
 @pytest.mark.usefixtures("_ray")
 def test_a_tournament_on_ray_is_the_one_played_here(tmp_path: Path) -> None:
-    agents = ["random", "greedy", "mcts:4", PolicyAgent(export(random_network((4, 6, 8)), {}), temperature=1.0)]
+    agents = ["random", "greedy", "mcts:4", PolicyAgent(export(new_network(), {}), temperature=1.0)]
     runs = []
     for ray_too in (False, True):
         run = Run(agents, 3, 4, seed=7, folder=tmp_path / str(ray_too), records=1)
