@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -315,6 +316,12 @@ def forget_metrics_after(path: Path, steps: int) -> None:
 
 def new_folder(folder: Path, settings: SelfPlaySettings) -> None:
     """Makes a run folder; one that holds another run is refused."""
+    facts = {"settings": dataclasses.asdict(settings), "made_with": provenance()}
+    claim(folder, {SETTINGS: (json.dumps(facts, indent=2) + "\n").encode()})
+
+
+def claim(folder: Path, content: Mapping[str, bytes] = MappingProxyType({})) -> None:
+    """Makes a folder for a run, with these files in it; one that holds anything is refused, and left as it is."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
@@ -322,8 +329,8 @@ def new_folder(folder: Path, settings: SelfPlaySettings) -> None:
                 raise InvalidArgument(
                     f"{folder} is not empty: choose another --run, or go on there with --resume {folder}"
                 )
-            facts = {"settings": dataclasses.asdict(settings), "made_with": provenance()}
-            write_whole(folder / SETTINGS, (json.dumps(facts, indent=2) + "\n").encode())
+            for name, written in content.items():
+                write_whole(folder / name, written)
     except OSError as error:
         raise InvalidArgument(f"cannot write to {folder}: {error.strerror}") from None
 
