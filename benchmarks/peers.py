@@ -346,6 +346,7 @@ The section on speed in the [README](../README.md#speed) has figures of these:
 | command | what it measures |
 |---|---|
 | `python benchmarks/engine.py` | batches of all sizes, against the mere writing of as many bytes; threads; memory |
+| `python benchmarks/compare.py COMMIT` | the speed of the engine against that of another commit, measured in turn |
 | `python benchmarks/shells.py` | each interface, and the share of the environment in the time of MaskablePPO |
 | `python benchmarks/training.py` | the speed of training against that with an environment that costs nothing |
 | `python benchmarks/agents.py` | decisions of agents, simulations of the search, games of the arena |

@@ -52,10 +52,23 @@ WORD = 64  # bits
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A piece of the rules, compiled into the entry points that use it."""
+    return _kernel(function, inline=False)
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that becomes a part of each of its callers, whatever its size.
+
+    A call passes every array in seven words, and what it loads from memory it cannot keep in registers. For a large
+    kernel in a hot loop that can be half of its time; everywhere, it would only make compiling slow.
+    """
+    return _kernel(function, inline=True)
+
+
+def _kernel(function: Callable[P, R], inline: bool) -> Callable[P, R]:
     if INTERPRETED:
         return _interpreted(function)
     compiled: Callable[P, R] = _njit(
-        function, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+        function, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=inline
     )
     return compiled
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env.core._jit import copy_bytes, dot_bytes, kernel, load_bytes, mark_equal_bytes, store_bytes
+from montecristo_env.core._jit import copy_bytes, dot_bytes, inlined, kernel, load_bytes, mark_equal_bytes, store_bytes
 from montecristo_env.core.constants import (
     ADVENTURERS,
     BEST_MARKET_VALUE,
@@ -277,7 +277,7 @@ _VALUES = 0x030201  # of tokens
 _PAYABLE = _DUNGEON_TOKENS  # points for each token that the observer can pay: there is room until the tokens are copied
 
 
-@kernel
+@inlined
 def observe(s: Row, observer: int, out: np.ndarray) -> None:
     """Writes what the observer sees."""
     out[:] = 0
@@ -293,7 +293,7 @@ def observe(s: Row, observer: int, out: np.ndarray) -> None:
             _observe_all(s, (first, second, third, third + 1 if third + 1 < n else 0), out)
 
 
-@kernel
+@inlined
 def _observe_all(s: Row, seats: tuple[int, ...], out: np.ndarray) -> None:
     _observe_game(s, seats[0], out)
     _observe_market(s, out)
