@@ -56,10 +56,11 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """A kernel that becomes a part of each of its callers, whatever its size.
+    """A kernel that becomes a part of each of its callers, whatever its size; those that it calls should be such, too.
 
-    A call passes every array in seven words, and what it loads from memory it cannot keep in registers. For a large
-    kernel in a hot loop that can be half of its time; everywhere, it would only make compiling slow.
+    Around a call, what was loaded from memory must be loaded again, since the kernel might have changed it, and arrays
+    are passed in seven words each: observations take half the time without any. Everywhere, it would make compiling
+    slow.
     """
     return _kernel(function, inline=True)
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env.core._jit import copy_bytes, dot_bytes, inlined, kernel, load_bytes, mark_equal_bytes, store_bytes
+from montecristo_env.core._jit import copy_bytes, dot_bytes, inlined, load_bytes, mark_equal_bytes, store_bytes
 from montecristo_env.core.constants import (
     ADVENTURERS,
     BEST_MARKET_VALUE,
@@ -309,14 +309,14 @@ def _observe_all(s: Row, seats: tuple[int, ...], out: np.ndarray) -> None:
     _observe_phase(s, seats[0], out)
 
 
-@kernel
+@inlined
 def _ego(s: Row, seat: int, observer: int) -> int:
     """A seat as the observer counts, from their own clockwise."""
     ego = int(seat) - int(observer)
     return ego if ego >= 0 else ego + int(s.num_players)
 
 
-@kernel
+@inlined
 def _observe_game(s: Row, observer: int, out: np.ndarray) -> None:
     if s.decision != Decision.OVER:
         store_bytes(out, _DECISION + int(s.decision), 1, 1)
@@ -330,7 +330,7 @@ def _observe_game(s: Row, observer: int, out: np.ndarray) -> None:
     out[_REINFORCEMENTS] = s.reinforcements_left
 
 
-@kernel
+@inlined
 def _observe_player(s: Row, seat: int, row: int, out: np.ndarray) -> None:
     store_bytes(out, _PRESENT + row, 1, 1)
     store_bytes(out, _SCORES + row, 1, min(int(s.score[seat]), MOST_SHOWN))
@@ -345,7 +345,7 @@ def _observe_player(s: Row, seat: int, row: int, out: np.ndarray) -> None:
     mark_equal_bytes(out, _MARBLES + row + _LANES_REST, s.bytes, _FROM_LANES + _LANES_REST, _VECTOR, seat + 1)
 
 
-@kernel
+@inlined
 def _observe_kind(s: Row, seats: tuple[int, ...], kind: int, row: int, out: np.ndarray) -> None:
     sizes = kind * SIZES
     bags = 0
@@ -363,7 +363,7 @@ def _observe_kind(s: Row, seats: tuple[int, ...], kind: int, row: int, out: np.n
     store_bytes(out, _PAYABLE + sizes, _WORD, points)
 
 
-@kernel
+@inlined
 def _copy_counts(s: Row, start: int, out: np.ndarray, at: int) -> int:
     """Copies how many there are of each size of a kind, and returns them as a word."""
     counts = load_bytes(s.bytes, start, _WORD) & _COUNTS
@@ -371,7 +371,7 @@ def _copy_counts(s: Row, start: int, out: np.ndarray, at: int) -> int:
     return counts
 
 
-@kernel
+@inlined
 def _observe_market(s: Row, out: np.ndarray) -> None:
     for space in range(KINDS):
         row = int(s.market[space]) * _KIND
@@ -379,7 +379,7 @@ def _observe_market(s: Row, out: np.ndarray) -> None:
         store_bytes(out, _MARKET_VALUES + row, 1, int(s.market_values[space]))
 
 
-@kernel
+@inlined
 def _observe_dungeon(s: Row, seats: tuple[int, ...], dungeon: int, row: int, out: np.ndarray) -> int:
     """Returns how many tokens there are."""
     start = _FROM_TOKENS + dungeon * TOKEN_TYPES
@@ -401,7 +401,7 @@ def _observe_dungeon(s: Row, seats: tuple[int, ...], dungeon: int, row: int, out
     return tokens
 
 
-@kernel
+@inlined
 def _turn(s: Row, seats: tuple[int, ...], ego: int, dungeon: int) -> int:
     """A number that is higher for those who gather earlier: most adventurers, then the foremost (§8.2); 0 for none."""
     if ego >= len(seats):
@@ -410,13 +410,13 @@ def _turn(s: Row, seats: tuple[int, ...], ego: int, dungeon: int) -> int:
     return (load_bytes(s.bytes, _FROM_CREW + seats[ego] * DUNGEONS + dungeon, 1) << _QUEUE_BITS) - foremost
 
 
-@kernel
+@inlined
 def _crew(turn: int) -> int:
     """The adventurers that make such a turn."""
     return turn + (1 << _QUEUE_BITS) - 1 >> _QUEUE_BITS
 
 
-@kernel
+@inlined
 def _observe_phase(s: Row, observer: int, out: np.ndarray) -> None:
     if s.recipient != NONE:
         out[_RECIPIENT + _ego(s, s.recipient, observer) * _PLAYER] = 1
@@ -430,7 +430,7 @@ def _observe_phase(s: Row, observer: int, out: np.ndarray) -> None:
             _observe_scoring(s, observer, out)
 
 
-@kernel
+@inlined
 def _observe_scoring(s: Row, observer: int, out: np.ndarray) -> None:
     row = int(s.gather_dungeon) * _ROOM
     out[_DUNGEON + row] = 1

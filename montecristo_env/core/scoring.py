@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from montecristo_env.core._jit import kernel
+from montecristo_env.core._jit import inlined, kernel
 from montecristo_env.core.chance import put_under_pile
 from montecristo_env.core.constants import (
     CARD_TYPES,
@@ -206,7 +206,7 @@ def tokens_in(s: Row, dungeon: int) -> int:
     return total
 
 
-@kernel
+@inlined
 def gathered_points(s: Row, player: int) -> int:
     """What the tokens in front of a player are worth: value times market value (§8.7)."""
     points = 0
