@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env.core._jit import copy_bytes, dot_bytes, inlined, load_bytes, mark_equal_bytes, store_bytes
+from montecristo_env.core._jit import copy_bytes, dot_bytes, inlined, kernel, load_bytes, mark_equal_bytes, store_bytes
 from montecristo_env.core.constants import (
     ADVENTURERS,
     BEST_MARKET_VALUE,
@@ -43,7 +43,7 @@ from montecristo_env.core.constants import (
     Decision,
 )
 from montecristo_env.core.layout import OFFSET, Row
-from montecristo_env.core.scoring import gathered_points
+from montecristo_env.core.scoring import inlined_gathered_points
 from montecristo_env.errors import InvalidArgument
 
 
@@ -277,7 +277,7 @@ _VALUES = 0x030201  # of tokens
 _PAYABLE = _DUNGEON_TOKENS  # points for each token that the observer can pay: there is room until the tokens are copied
 
 
-@inlined
+@kernel
 def observe(s: Row, observer: int, out: np.ndarray) -> None:
     """Writes what the observer sees."""
     out[:] = 0
@@ -335,7 +335,7 @@ def _observe_player(s: Row, seat: int, row: int, out: np.ndarray) -> None:
     store_bytes(out, _PRESENT + row, 1, 1)
     store_bytes(out, _SCORES + row, 1, min(int(s.score[seat]), MOST_SHOWN))
     if s.gather_dungeon != NONE:
-        store_bytes(out, _POINTS + row, 1, gathered_points(s, seat))
+        store_bytes(out, _POINTS + row, 1, inlined_gathered_points(s, seat))
     copy_bytes(out, _SUPPLY + row, s.bytes, _FROM_SUPPLY + seat, 1)
     copy_bytes(out, _MARSEILLE + row, s.bytes, _FROM_MARSEILLE + seat, 1)
     copy_bytes(out, _HAND_SIZE + row, s.bytes, _FROM_HAND_SIZE + seat, 1)

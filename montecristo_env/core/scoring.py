@@ -206,9 +206,15 @@ def tokens_in(s: Row, dungeon: int) -> int:
     return total
 
 
-@inlined
+@kernel
 def gathered_points(s: Row, player: int) -> int:
     """What the tokens in front of a player are worth: value times market value (§8.7)."""
+    return inlined_gathered_points(s, player)
+
+
+@inlined
+def inlined_gathered_points(s: Row, player: int) -> int:
+    """The same, for observations: inlined everywhere, it would slow down the rules."""
     points = 0
     for space in range(KINDS):
         kind = int(s.market[space])
