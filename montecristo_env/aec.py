@@ -17,8 +17,8 @@ from montecristo_env.core.batch import ILLEGAL_REWARD
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
 from montecristo_env.learner import masked_space, observation_box
+from montecristo_env.renderer import RENDER_FPS, RENDER_MODES, Renderer
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
 
 Observation = dict[str, NDArray[Any]]
 
@@ -45,7 +45,7 @@ class raw_env(AECEnv[str, Observation, int]):
         box = observation_box(obs_dtype)
         self.games = GameBatch(1, num_players, ruleset=ruleset, reward=reward)
         self.render_mode = render_mode
-        self._view = View(render_mode)
+        self._renderer = Renderer(render_mode)
         self._dtype = np.dtype(obs_dtype)
         self.possible_agents = [f"player_{seat}" for seat in range(int(num_players))]
         self.agents: list[str] = []
@@ -166,7 +166,7 @@ class raw_env(AECEnv[str, Observation, int]):
         if self.render_mode is None:
             gymnasium.logger.warn("You are calling render method without specifying any render mode.")
             return None
-        return self._view.show(self.games)
+        return self._renderer.show(self.games)
 
     def _repr_svg_(self) -> str:
         """The table in a notebook."""
@@ -174,11 +174,11 @@ class raw_env(AECEnv[str, Observation, int]):
 
     def close(self) -> None:
         """Closes the window, if there is one."""
-        self._view.close()
+        self._renderer.close()
 
 
 # Made once and the same in every copy: not part of the state of a game.
-_FIXED = {"render_mode", "_view", "_dtype", "possible_agents", "_seat", "state_space"} | {
+_FIXED = {"render_mode", "_renderer", "_dtype", "possible_agents", "_seat", "state_space"} | {
     "observation_spaces",
     "action_spaces",
 }

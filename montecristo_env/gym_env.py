@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from montecristo_env import render
 from montecristo_env.learner import LearnerGames, Opponents, Seen
+from montecristo_env.renderer import RENDER_FPS, RENDER_MODES, Renderer
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
 
 
 class MonteCristoEnv(gymnasium.Env[Seen, SupportsIndex]):
@@ -41,7 +41,7 @@ class MonteCristoEnv(gymnasium.Env[Seen, SupportsIndex]):
         self.observation_space = self._table.observation_space
         self.action_space = self._table.action_space
         self.render_mode = render_mode
-        self._view = View(render_mode)
+        self._renderer = Renderer(render_mode)
 
     @property
     def games(self) -> Any:
@@ -88,7 +88,7 @@ class MonteCristoEnv(gymnasium.Env[Seen, SupportsIndex]):
         if self.render_mode is None:
             gymnasium.logger.warn("You are calling render method without specifying any render mode.")
             return None
-        return self._view.show(self._table.games)
+        return self._renderer.show(self._table.games)
 
     def _repr_svg_(self) -> str:
         """The table in a notebook."""
@@ -96,7 +96,7 @@ class MonteCristoEnv(gymnasium.Env[Seen, SupportsIndex]):
 
     def close(self) -> None:
         """Closes the window, if there is one."""
-        self._view.close()
+        self._renderer.close()
 
 
 _ONLY = np.zeros(1, np.int64)

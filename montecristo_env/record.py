@@ -35,12 +35,12 @@ from montecristo_env.core.constants import (
     Decision,
 )
 from montecristo_env.core.layout import States
-from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
+from montecristo_env.errors import DamagedRecord, IllegalAction, InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
 from montecristo_env.games import GameBatch
-from montecristo_env.public import card, cards, token
+from montecristo_env.public import card, cards, public_state, token
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.web.film import film, page
+from montecristo_env.web.replay_page import replay_data, replay_page
 
 FORMAT = "montecristo-record"
 VERSION = 2
@@ -211,11 +211,11 @@ class GameRecord:
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Writes the game as a page for a browser: one file that needs nothing else, not even a network."""
-        write_whole(path, page([self.film()]).encode())
+        write_whole(path, replay_page([self.replay_data()]).encode())
 
-    def film(self) -> dict[str, Any]:
-        """The game in pictures and words, as `web.film.page` shows it; the seed is not in it."""
-        return film(self.replay(), self.events, self.players)
+    def replay_data(self) -> dict[str, Any]:
+        """The game in pictures and words, as `web.replay_page.replay_page` shows it; the seed is not in it."""
+        return replay_data(self.replay(), self.events, self.players)
 
     # --- replaying
 
@@ -285,7 +285,7 @@ class GameRecord:
 
 
 class _Recorder:
-    """Plays along with one game of a batch, one move at a time, and writes down what happens."""
+    """Plays a game, one move at a time, and writes down what happens."""
 
     def __init__(self, record: GameRecord, state: States) -> None:
         self.record = record
@@ -312,8 +312,44 @@ class _Recorder:
     def _proceed(self, choice: int) -> None:
         before = self.state.copy()
         batch.proceed(self.state, 0, choice)
+        self._reached(NONE if choice == NONE else len(self.record.events) - 1)
         self.record.events += _chance_events(before[0], before[0], self.state[0])
         self.record.result = _describe_result(self.state[0])
+
+    def _reached(self, event: int) -> None:
+        """This move was made, before chance is written down."""
+
+
+class RecordedGame(_Recorder):
+    """A game that is its own recorder: a move runs the rules once, for the game and for its record.
+
+    Args:
+        players: names, by seat.
+        seed: of the deal.
+        ruleset: of the game.
+    """
+
+    def __init__(self, players: list[str], seed: int, ruleset: Ruleset) -> None:
+        self.games = GameBatch(1, len(players), seed=[seed], ruleset=ruleset)
+        """A batch of one, to look at and to copy; only `step` changes it."""
+        state = self.games.states
+        batch.lay_out(state, 0, state["seed"][0])
+        record = GameRecord(len(players), ruleset, seed, list(players), _describe_setup(state[0]))
+        super().__init__(record, state)
+        self.moments: list[tuple[int, dict[str, Any]]] = []
+        """The last decision before the last step, and every move of it: the index of its event (-1 for the start of the
+        game) and the public state that it led to."""
+        self.begin()
+
+    def step(self, code: int) -> None:
+        """Makes a legal action of whoever must decide, and the forced moves that follow."""
+        if batch.first_illegal(self.state, np.zeros(1, np.int64), np.array([code]), 0, 1) != NONE:
+            raise IllegalAction(f"{code} is not legal now: legal are {self.games.action_mask()[0].nonzero()[0]}")
+        del self.moments[:-1]
+        self.before_step(code)
+
+    def _reached(self, event: int) -> None:
+        self.moments.append((event, public_state(self.state[0])))
 
 
 def _move_event(player: int, code: int, legal: int) -> Event:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import action_codes
 from montecristo_env.learner import LearnerGames, Opponents, Seen
+from montecristo_env.renderer import Renderer
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import View
 
 try:
     from stable_baselines3.common.monitor import Monitor
@@ -42,8 +42,8 @@ class MonteCristoVecEnv(VecEnv):
         self._table = LearnerGames(
             num_envs, opponents, num_players, seat, ruleset, reward, obs_dtype, mask_in_observation
         )
-        self._view = View(render_mode)
-        self._tables = [_OneTable(self._table, self._view, game) for game in range(num_envs)]
+        self._renderer = Renderer(render_mode)
+        self._tables = [_OneTable(self._table, self._renderer, game) for game in range(num_envs)]
         self._begun = time.time()
         super().__init__(num_envs, self._table.observation_space, self._table.action_space)
 
@@ -126,7 +126,7 @@ class MonteCristoVecEnv(VecEnv):
 
     def close(self) -> None:
         """Closes the window, if there is one."""
-        self._view.close()
+        self._renderer.close()
 
 
 class _OneTable:
@@ -134,9 +134,9 @@ class _OneTable:
 
     spec = None
 
-    def __init__(self, table: LearnerGames, view: View, game: int) -> None:
-        self._table, self._view, self._game = table, view, game
-        self.render_mode = view.render_mode
+    def __init__(self, table: LearnerGames, renderer: Renderer, game: int) -> None:
+        self._table, self._renderer, self._game = table, renderer, game
+        self.render_mode = renderer.render_mode
         self.observation_space, self.action_space = table.observation_space, table.action_space
         self.num_players = table.num_players
 
@@ -158,4 +158,4 @@ class _OneTable:
         return self._table.games.public_state(self._game)
 
     def render(self) -> Any:
-        return self._view.show(self._table.games, self._game) if self.render_mode else None
+        return self._renderer.show(self._table.games, self._game) if self.render_mode else None

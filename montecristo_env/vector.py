@@ -12,8 +12,8 @@ from montecristo_env.core.actions import COUNT
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import action_codes
 from montecristo_env.learner import LearnerGames, Opponents, Seen
+from montecristo_env.renderer import RENDER_FPS, RENDER_MODES, Renderer
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.view import RENDER_FPS, RENDER_MODES, View
 
 _MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
 
@@ -58,7 +58,7 @@ class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.render_mode = render_mode
-        self._view = View(render_mode)
+        self._renderer = Renderer(render_mode)
         self._everyone = np.ones(num_envs, np.bool_)
         self._ended = np.zeros(num_envs, np.bool_)
 
@@ -140,9 +140,9 @@ class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
         """Draws every table as `render_mode` says."""
         if self.render_mode is None:
             return None
-        return tuple(self._view.show(self._table.games, game) for game in range(self.num_envs))
+        return tuple(self._renderer.show(self._table.games, game) for game in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the window, if there is one."""
-        if hasattr(self, "_view"):  # not if the constructor refused
-            self._view.close()
+        if hasattr(self, "_renderer"):  # not if the constructor refused
+            self._renderer.close()

@@ -21,8 +21,8 @@ try:
     import uvicorn
     from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-    from montecristo_env.table import configure, listen
-    from montecristo_env.web.room import Room
+    from montecristo_env.play import configure, listen
+    from montecristo_env.web.sessions import SessionStore
 except ImportError as missing:
     if MUST_RUN:
         raise
@@ -59,9 +59,9 @@ class Served:
         self.start()
 
     def start(self) -> None:
-        self.room = Room(self.folder, ["greedy", "random"], SHORT)
-        self.room.load()
-        self._server = uvicorn.Server(configure(self.room))
+        self.store = SessionStore(self.folder, ["greedy", "random"], SHORT)
+        self.store.load()
+        self._server = uvicorn.Server(configure(self.store))
         listening = listen("127.0.0.1", self.port)
         self.port = listening.getsockname()[1]
         self._thread = threading.Thread(target=self._server.run, args=([listening],), daemon=True)
@@ -76,12 +76,12 @@ class Served:
 
     def open_table(self, *players: str, seed: int = 1, pace: float | None = 0.0) -> str:
         """A new table; returns the address of its page."""
-        identity = self.room.open_table(players, seed)
-        self.room.tables[identity].pace = pace
+        identity = self.store.open_table(players, seed)
+        self.store.tables[identity].pace = pace
         return f"http://127.0.0.1:{self.port}/tables/{identity}"
 
     def table(self, page: Page) -> Any:
-        return self.room.tables[page.url.split("/")[4].partition("#")[0]]
+        return self.store.tables[page.url.split("/")[4].partition("#")[0]]
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_a_whole_game_against_bots_is_clicked_through(browser: Browser, served: 
 
 
 def test_keys_alone_are_enough(browser: Browser, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served.room, "ruleset", Ruleset())  # long enough, whatever is chosen
+    monkeypatch.setattr(served.store, "ruleset", Ruleset())  # long enough, whatever is chosen
     page = new_page(browser)
     sit_down(page, served.open_table("human", "greedy"))
     table = served.table(page)

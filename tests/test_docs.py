@@ -36,7 +36,7 @@ INTERNAL = {
     "montecristo_env.public",
     "montecristo_env.tables",
     "montecristo_env.threads",
-    "montecristo_env.view",
+    "montecristo_env.renderer",
     "montecristo_agents.extras",
     "montecristo_train.extras",
     "montecristo_agents.outlook",

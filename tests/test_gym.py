@@ -89,7 +89,7 @@ def test_gymnasiums_check_env_finds_nothing(num_players: int, seat: int | str, o
 @STRICT
 def test_gymnasiums_check_env_finds_nothing_in_any_render_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr("montecristo_env.view.RENDER_FPS", 1000.0)
+    monkeypatch.setattr("montecristo_env.renderer.RENDER_FPS", 1000.0)
     check_env(gymnasium.make(ENV_ID).unwrapped)
 
 

@@ -22,8 +22,8 @@ from montecristo_env.render.board import draw_board, draw_parts
 from montecristo_env.render.markup import to_svg
 from montecristo_env.render.primitives import Group
 from montecristo_env.replay import write_replay
-from montecristo_env.web.film import page
-from montecristo_env.web.story import display_names
+from montecristo_env.web.move_log import display_names
+from montecristo_env.web.replay_page import replay_page
 
 ODD_NAMES = ["</script><b>&", "Ünal\x00\ud800", "{{data}}"]
 
@@ -54,35 +54,35 @@ def played(n: int = 2, limit: int | None = None) -> GameRecord:
     return copy.deepcopy(_played(n, limit))
 
 
-def shown(film: dict[str, Any], step: int) -> dict[str, str]:
+def shown(data: dict[str, Any], step: int) -> dict[str, str]:
     """The parts of the board at a step, put together as the page does."""
-    indices = film["steps"][step]["parts"]
-    parts = ["".join(film["lines"][line] for line in film["parts"][index]) for index in indices]
-    return dict(zip(film["places"], parts, strict=True))
+    indices = data["steps"][step]["parts"]
+    parts = ["".join(data["lines"][line] for line in data["parts"][index]) for index in indices]
+    return dict(zip(data["places"], parts, strict=True))
 
 
 def data_of(html: str) -> Any:
-    (text,) = re.findall(r'<script id="films" type="application/json">(.*?)</script>', html, re.DOTALL)
+    (text,) = re.findall(r'<script id="replays" type="application/json">(.*?)</script>', html, re.DOTALL)
     return json.loads(text)
 
 
-# --- The film --------------------------------------------------------------------------------------------------------
+# --- The data --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_every_step_shows_the_board_that_the_other_outputs_draw(n: int) -> None:
     record = played(n, 120)
-    film = json.loads(json.dumps(record.film()))
+    data = json.loads(json.dumps(record.replay_data()))
     positions = list(record.replay())
-    assert len(film["steps"]) == len(positions)
+    assert len(data["steps"]) == len(positions)
     for step in range(0, len(positions), 7):
         rules, state = record.ruleset, positions[step].games.public_state()
         names = display_names(record.players)
         whole = to_svg(draw_board(state, names=names, target=rules.target)).replace("\n", "")
-        for name, part in shown(film, step).items():
+        for name, part in shown(data, step).items():
             assert part.removesuffix("</g>") in whole, name  # the castle goes on with its dungeons
-        assert film["steps"][step]["scores"] == state["scores"]
-        assert film["steps"][step]["player"] == state["current_player"]
+        assert data["steps"][step]["scores"] == state["scores"]
+        assert data["steps"][step]["player"] == state["current_player"]
 
 
 def test_the_parts_are_the_whole_board_but_for_its_header() -> None:
@@ -99,16 +99,16 @@ def test_the_parts_are_the_whole_board_but_for_its_header() -> None:
 
 def test_moves_are_told_in_order_with_forced_ones_and_chance() -> None:
     record = played(3)
-    film = record.film()
-    told = [entry for entry in film["moves"] if entry["kind"] != "score"]
+    data = record.replay_data()
+    told = [entry for entry in data["moves"] if entry["kind"] != "score"]
     assert len(told) == len(record.events)
     for entry, event in zip(told, record.events, strict=True):
         expected = "chance" if "move" not in event else "forced" if event.get("forced") else "move"
         assert entry["kind"] == expected
         assert entry["player"] == event.get("player", -1)
-    assert [entry["step"] for entry in film["moves"]] == sorted(entry["step"] for entry in film["moves"])
-    gains = [entry for entry in film["moves"] if entry["kind"] == "score"]
-    changes = [i for i in range(1, len(film["steps"])) if film["steps"][i]["scores"] != film["steps"][i - 1]["scores"]]
+    assert [entry["step"] for entry in data["moves"]] == sorted(entry["step"] for entry in data["moves"])
+    gains = [entry for entry in data["moves"] if entry["kind"] == "score"]
+    changes = [i for i in range(1, len(data["steps"])) if data["steps"][i]["scores"] != data["steps"][i - 1]["scores"]]
     assert [entry["step"] for entry in gains] == changes != []
 
 
@@ -132,17 +132,17 @@ def test_the_file_needs_nothing_else_and_is_small(tmp_path: Path) -> None:
 
 def test_no_name_can_break_the_page(tmp_path: Path) -> None:
     record = played(3)
-    html = page([record.film()])
+    html = replay_page([record.replay_data()])
     assert html.count("</script>") == 2  # those of the page
     assert "<b>" not in html
-    (film,) = data_of(html)
-    assert [player["name"] for player in film["players"]] == ["</script><b>&", "Ünal", "{{data}}"]
+    (data,) = data_of(html)
+    assert [player["name"] for player in data["players"]] == ["</script><b>&", "Ünal", "{{data}}"]
 
 
 def test_several_records_share_a_page(tmp_path: Path) -> None:
     write_replay([played(2), played(4)], tmp_path / "games.html")
-    films = data_of((tmp_path / "games.html").read_text(encoding="utf-8"))
-    assert [len(film["players"]) for film in films] == [2, 4]
+    replays = data_of((tmp_path / "games.html").read_text(encoding="utf-8"))
+    assert [len(data["players"]) for data in replays] == [2, 4]
     with pytest.raises(InvalidArgument, match="at least one record"):
         write_replay([], tmp_path / "none.html")
 
@@ -154,15 +154,15 @@ def test_an_unfinished_game_can_be_shown(tmp_path: Path) -> None:
     assert len(data_of((tmp_path / "game.html").read_text())[0]["steps"]) > 10
 
 
-def test_the_film_does_not_depend_on_what_is_hidden() -> None:
+def test_the_replay_does_not_depend_on_what_is_hidden() -> None:
     games = GameBatch(1, 3, seed=7)
     record = GameRecord.follow(games)
     games.play_random(60)
     other = copy.deepcopy(record)
     other.seed = 1
-    film = json.dumps(record.film())
-    assert film == json.dumps(other.film())
-    assert str(record.seed) not in film
+    data = json.dumps(record.replay_data())
+    assert data == json.dumps(other.replay_data())
+    assert str(record.seed) not in data
 
 
 # --- What agents think -----------------------------------------------------------------------------------------------
@@ -188,10 +188,10 @@ def test_a_record_can_be_annotated_by_an_agent_and_stays_sound() -> None:
 
 def test_what_an_agent_thinks_is_shown_at_the_decision() -> None:
     record = played(2)
-    assert not [step for step in record.film()["steps"] if "opinion" in step]
+    assert not [step for step in record.replay_data()["steps"] if "opinion" in step]
     record.annotate(Thinker())
-    film = record.film()
-    for step, position in zip(film["steps"], record.replay(), strict=True):
+    data = record.replay_data()
+    for step, position in zip(data["steps"], record.replay(), strict=True):
         legal = position.games.legal_actions(0)
         assert ("opinion" in step) == (len(legal) > 1)
         if "opinion" in step:
@@ -284,8 +284,8 @@ def test_the_command_line_writes_a_page_beside_the_record(tmp_path: Path) -> Non
     done = run(tmp_path / "a.json", tmp_path / "b.json", "--annotate", "greedy")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(tmp_path / "a.html")
-    films = data_of((tmp_path / "a.html").read_text(encoding="utf-8"))
-    assert len(films) == 2 and any("opinion" in step for step in films[1]["steps"])
+    replays = data_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert len(replays) == 2 and any("opinion" in step for step in replays[1]["steps"])
 
 
 def test_the_command_line_says_what_is_wrong(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ record.save("game.json")
 SERVE = """
 import json, re, subprocess, sys, urllib.request
 
-command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--port", "0", "--folder", "tables"]
+command = [sys.executable, "-m", "montecristo_env.play", "--no-browser", "--port", "0", "--folder", "tables"]
 server = subprocess.Popen([*command, "--players", "human", "greedy", "ppo"], stdout=subprocess.PIPE, text=True)
 try:
     address = re.search(r"http://[^/]+", server.stdout.readline())[0]
@@ -140,7 +140,7 @@ MISSING = {
     "arena": ["-m", "montecristo_agents.arena", "random", "greedy"],
     "rllib": ["-c", "import montecristo_agents.cluster"],
     "render": ["-c", RENDER],
-    "web": ["-m", "montecristo_env.table"],
+    "web": ["-m", "montecristo_env.play"],
 }
 
 

@@ -1,15 +1,15 @@
 """The server of the tables: pages over HTTP, play over a WebSocket.
 
 Whatever a browser sends is checked; what is wrong gets an answer that says so and changes nothing. All changes happen
-in the event loop, one after the other; only agents think in threads. Those who give hints have a few of their own, so
-that bots can always move.
+in the event loop, one after the other; agents think and files are written in threads. Agents that give hints have a few
+threads of their own, so that bots can always move.
 
 A browser sends JSON objects: first `{"do": "resume", "tokens": […]}`, with the tokens of the seats that it holds, then
 `{"do": "sit", "seat": 0}`, `{"do": "leave"}`, `{"do": "move", "action": "enter A", "at": 17}`, `{"do": "undo"}`,
 `{"do": "hint", "agent": "greedy"}` and `{"do": "pace", "seconds": 0.7}`.
 
-It gets `{"type": "table", …}` whenever something has changed (see `Table.view`; parts of the board that it has already
-are left out, and `log` follows `log_from` lines that it has), `{"type": "seat", …}`, `{"type": "hint", …}` and
+It gets `{"type": "table", …}` whenever something has changed (see `Session.view`; parts of the board that it has
+already are left out, and `log` follows `log_from` lines that it has), `{"type": "seat", …}`, `{"type": "hint", …}` and
 `{"type": "error", "message": …}`.
 """
 
@@ -41,8 +41,8 @@ from montecristo_env.web.extras import (
     WebSocketRoute,
     WebSocketState,
 )
-from montecristo_env.web.film import page, static
-from montecristo_env.web.room import PACES, Refused, Room, Table
+from montecristo_env.web.replay_page import replay_page, static
+from montecristo_env.web.sessions import PACES, Refused, Session, SessionStore
 
 LONGEST_MESSAGE = 4096  # characters
 HINTS_AT_ONCE = 2  # that agents think about
@@ -63,14 +63,14 @@ SAFE_HEADERS = {
 REPLAY_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
-def make_app(room: Room, hosts: Sequence[str] = ()) -> ASGIApp:
+def make_app(store: SessionStore, hosts: Sequence[str] = ()) -> ASGIApp:
     """The application.
 
     Args:
-        room: the tables.
+        store: the tables.
         hosts: names, besides "localhost" and plain addresses, under which the server may be reached.
     """
-    return Guard(Server(room).app, hosts)
+    return Guard(Server(store).app, hosts)
 
 
 class Guard:
@@ -121,10 +121,12 @@ class Guard:
 class Server:
     """The routes and who is connected."""
 
-    def __init__(self, room: Room) -> None:
-        self.room = room
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
         self.connections: dict[str, set[Connection]] = {}
         self._players: dict[str, asyncio.Task[None]] = {}
+        self._unsaved: dict[str, set[str]] = {}
+        self._savers: dict[str, asyncio.Task[None]] = {}
         self._advisers = ThreadPoolExecutor(HINTS_AT_ONCE, thread_name_prefix="hint")
         self._free_hints = threading.Semaphore(MOST_HINTS)
         self.app = Starlette(
@@ -148,12 +150,13 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        for identity in self.room.tables:
+        for identity in self.store.tables:
             self.wake(identity)
         yield
         for task in list(self._players.values()):
             task.cancel()
         self._advisers.shutdown(wait=False, cancel_futures=True)
+        await asyncio.gather(*self._savers.values())
 
     # --- pages
 
@@ -163,7 +166,7 @@ class Server:
 
     async def table_page(self, request: Request) -> Response:
         """The page of a table."""
-        self.room.table(request.path_params["identity"])
+        self.store.table(request.path_params["identity"])
         return _page("table.html")
 
     async def file(self, request: Request) -> Response:
@@ -176,16 +179,18 @@ class Server:
     async def record(self, request: Request) -> Response:
         """The record of a table, to be kept."""
         identity = request.path_params["identity"]
-        content = self.room.table(identity).public_record().to_json()
+        content = self.store.table(identity).public_record().to_json()
         keep = {"content-disposition": f'attachment; filename="montecristo-{identity}.json"'}
         return Response(content, media_type="application/json", headers=SAFE_HEADERS | keep)
 
     async def replay(self, request: Request) -> Response:
         """The replay of a table so far."""
-        record = self.room.table(request.path_params["identity"]).public_record()
-        film = await asyncio.to_thread(record.film)
+        record = self.store.table(request.path_params["identity"]).public_record()
+        replay = await asyncio.to_thread(record.replay_data)
         return Response(
-            page([film]), media_type="text/html", headers=SAFE_HEADERS | {"content-security-policy": REPLAY_POLICY}
+            replay_page([replay]),
+            media_type="text/html",
+            headers=SAFE_HEADERS | {"content-security-policy": REPLAY_POLICY},
         )
 
     async def list_tables(self, request: Request) -> Response:
@@ -201,9 +206,9 @@ class Server:
                 "over": table.record.result is not None,
                 "free": [seat for seat, agent in enumerate(table.agents) if agent is None and not table.holders[seat]],
             }
-            for identity, table in self.room.tables.items()
+            for identity, table in list(self.store.tables.items())  # a thread may add one
         ]
-        return JSONResponse({"tables": tables, "agents": self.room.agents}, headers=SAFE_HEADERS)
+        return JSONResponse({"tables": tables, "agents": self.store.agents}, headers=SAFE_HEADERS)
 
     async def open_table(self, request: Request) -> Response:
         """A new table: `{"players": ["human", "greedy"]}`."""
@@ -216,10 +221,10 @@ class Server:
         except ClientDisconnect:
             return _error("the request ended too early", 400)  # nobody is there to read it
         try:
-            players = _read(body.decode("utf-8", "replace"), players=list)["players"]
+            players = _fields(_parse(body.decode("utf-8", "replace")), players=list)["players"]
             if not all(isinstance(name, str) for name in players):
                 raise Refused("players must be a list of names")
-            identity = self.room.open_table(players)
+            identity = await asyncio.to_thread(self.store.open_table, players)
         except MonteCristoError as error:
             return _error(str(error), 400)
         except OSError as error:
@@ -233,7 +238,7 @@ class Server:
         """Somebody at a table, from now until he leaves the page."""
         identity = websocket.path_params["identity"]
         await websocket.accept()
-        if identity not in self.room.tables:
+        if identity not in self.store.tables:
             with contextlib.suppress(WebSocketDisconnect):
                 await websocket.send_json({"type": "error", "message": f"there is no table {identity!r}"})
                 await websocket.close(1008)
@@ -250,13 +255,26 @@ class Server:
             if connection.hint is not None:
                 connection.hint.cancel()
 
-    def changed(self, identity: str, game: bool = True) -> None:
-        """Keeps what has changed at a table, tells everybody, and lets bots go on."""
-        table = self.room.table(identity)
-        try:
-            (self.room.save_game if game else self.room.save_seats)(identity, table)
-        except OSError as error:
-            table.problem = f"the table could not be saved: {error}"
+    async def changed(self, identity: str, *kinds: str) -> None:
+        """Writes these files of a table, then tells everybody what has changed, and lets bots go on."""
+        self._unsaved.setdefault(identity, set()).update(kinds)
+        saver = self._savers.get(identity)
+        if saver is None or saver.done():
+            saver = self._savers[identity] = asyncio.create_task(self._save(identity))
+        await asyncio.shield(saver)
+
+    async def settled(self, identity: str) -> None:
+        """Waits until everything at a table is on disk."""
+        if saver := self._savers.get(identity):
+            await asyncio.shield(saver)
+
+    async def _save(self, identity: str) -> None:
+        table = self.store.table(identity)
+        while kinds := self._unsaved.pop(identity, None):
+            try:
+                await asyncio.to_thread(self.store.save(identity, table, kinds))
+            except OSError as error:
+                table.problem = f"the table could not be saved: {error}"
         self._tell_everybody(identity)
         self.wake(identity)
 
@@ -267,7 +285,7 @@ class Server:
     def wake(self, identity: str) -> None:
         """Lets the bots of a table play, if it is their turn."""
         task = self._players.get(identity)
-        table = self.room.table(identity)
+        table = self.store.table(identity)
         if table.bot_is_due and (task is None or task.done()):
             self._players[identity] = asyncio.create_task(self._play(identity, table))
 
@@ -279,7 +297,7 @@ class Server:
         thinking.add_done_callback(lambda _: self._free_hints.release())
         return asyncio.wrap_future(thinking)
 
-    async def _play(self, identity: str, table: Table) -> None:
+    async def _play(self, identity: str, table: Session) -> None:
         while table.bot_is_due:
             before = table.changes
             await asyncio.sleep(table.pace or 0)
@@ -294,7 +312,7 @@ class Server:
                 table.problem = f"{table.names[table.turn]} could not move: {error}"
                 self._tell_everybody(identity)
                 return
-            self.changed(identity)
+            await self.changed(identity, "json")
 
 
 class Connection:
@@ -303,7 +321,7 @@ class Connection:
     def __init__(self, server: Server, identity: str, websocket: WebSocket) -> None:
         self.server = server
         self.identity = identity
-        self.table = server.room.table(identity)
+        self.table = server.store.table(identity)
         self.websocket = websocket
         self.tokens: dict[int, str] = {}
         self.stale = asyncio.Event()
@@ -321,13 +339,14 @@ class Connection:
         log: list[Any] = []
         while True:
             await self.stale.wait()
+            await self.server.settled(self.identity)
             self.stale.clear()
             view = self.table.view(self.seats)
             parts, lines = view["parts"], view["log"]
             known = next((i for i, (old, new) in enumerate(zip(log, lines, strict=False)) if old != new), len(log))
             known = min(known, len(lines))
             view["parts"] = {name: part for name, part in parts.items() if shown.get(name) != part}
-            view |= {"log_from": known, "log": lines[known:], "agents": self.server.room.agents, "paces": PACES}
+            view |= {"log_from": known, "log": lines[known:], "agents": self.server.store.agents, "paces": PACES}
             shown, log = parts, lines
             await self._send(view)
 
@@ -354,34 +373,35 @@ class Connection:
     async def _obey(self, text: str) -> None:
         if len(text) > LONGEST_MESSAGE:
             raise Refused(f"a message may have {LONGEST_MESSAGE} characters, not {len(text)}")
-        table = self.table
-        match _read(text, do=str)["do"]:
+        table, message = self.table, _parse(text)
+        match _fields(message, do=str)["do"]:
             case "sit":
-                seat = _read(text, seat=int)["seat"]
+                seat = _fields(message, seat=int)["seat"]
                 token = table.sit(seat)
                 self.tokens[seat] = token
-                self.server.changed(self.identity, game=False)
+                await self.server.changed(self.identity, "seats")
                 await self._send({"type": "seat", "seat": seat, "token": token})
+                self.stale.set()
             case "resume":
-                self._resume(_read(text, tokens=list)["tokens"])
+                self._resume(_fields(message, tokens=list)["tokens"])
             case "leave":
                 for seat in self.seats:
                     table.leave(seat)
                 self.tokens.clear()
-                self.server.changed(self.identity, game=False)
+                await self.server.changed(self.identity, "seats")
             case "move":
-                asked = _read(text, action=str, at=int)
+                asked = _fields(message, action=str, at=int)
                 table.move(self.seats, asked["action"], asked["at"])
-                self.server.changed(self.identity)
+                await self.server.changed(self.identity, "json")
             case "undo":
                 table.undo(self.seats)
-                self.server.changed(self.identity)
+                await self.server.changed(self.identity, "json")
             case "pace":
-                table.set_pace(self.seats, _read(text, seconds=float | int | None)["seconds"])
-                self.server.changed(self.identity, game=False)
+                table.set_pace(self.seats, _fields(message, seconds=float | int | None)["seconds"])
+                await self.server.changed(self.identity, "seats")
             case "hint":
-                name = _read(text, agent=str)["agent"]
-                ask = table.ask_for_hint(self.server.room.agent(name))
+                name = _fields(message, agent=str)["agent"]
+                ask = table.ask_for_hint(self.server.store.agent(name))
                 if self.hint is not None and not self.hint.done():
                     raise Refused("the hint that you asked for is still being thought about: one at a time")
                 self.hint = asyncio.create_task(self._give_hint(name, self.server.advise(ask)))
@@ -405,14 +425,19 @@ class Connection:
             self.tokens[self.table.seat_of(token)] = token
 
 
-def _read(text: str, **fields: Any) -> dict[str, Any]:
-    """The fields of a JSON object, each of the type that it must have."""
+def _parse(text: str) -> dict[str, Any]:
+    """A JSON object."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
         raise Refused("a message must be a JSON object")
+    return message
+
+
+def _fields(message: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """The message, whose fields are each of the type that they must have."""
     for name, kind in fields.items():
         value = message.get(name)
         if name not in message or not isinstance(value, kind) or isinstance(value, bool):

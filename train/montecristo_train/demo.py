@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> None:
     console.print(f"A game of it against {OPPONENTS[1]} is {folder / REPLAY}: open it in a browser.")
     console.print("\nWhat to do next:")
     for what, command in (
-        ("play against it", f"python -m montecristo_env.table --players human policy:{folder / AGENT}"),
+        ("play against it", f"python -m montecristo_env.play --players human policy:{folder / AGENT}"),
         ("let others play against it", f"python -m montecristo_agents.arena mcts:200 policy:{folder / AGENT}"),
         ("train a stronger one, 40 minutes", "python -m montecristo_train.ppo full"),
         ("see all settings", "python -m montecristo_train.ppo quick --help"),

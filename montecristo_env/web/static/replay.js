@@ -1,18 +1,18 @@
 
-// The replay: films of games, shown step by step.
+// The replay: replays of games, shown step by step.
 
-const films = JSON.parse(byId("films").textContent);
+const replays = JSON.parse(byId("replays").textContent);
 const SECONDS = 1;
 const DASHES = ["", "9 4", "3 3", "12 3 3 3"];
 
-let film, board, step, lines, timer;
+let replay, board, step, lines, timer;
 
-function openFilm(index) {
-  film = films[index];
-  board = new Board(byId("board"), film.places);
-  byId("slider").max = film.steps.length - 1;
-  lines = film.moves.map((entry) => {
-    const button = element("button", { className: entry.kind }, entryLine(entry, film.players));
+function openReplay(index) {
+  replay = replays[index];
+  board = new Board(byId("board"), replay.places);
+  byId("slider").max = replay.steps.length - 1;
+  lines = replay.moves.map((entry) => {
+    const button = element("button", { className: entry.kind }, entryLine(entry, replay.players));
     button.addEventListener("click", () => goTo(entry.step));
     return element("li", {}, button);
   });
@@ -21,24 +21,24 @@ function openFilm(index) {
 }
 
 function goTo(target) {
-  step = Math.max(0, Math.min(film.steps.length - 1, target));
-  const shown = film.steps[step];
-  Object.keys(film.places).forEach((name, place) => {
-    board.draw(name, film.parts[shown.parts[place]].map((line) => film.lines[line]).join(""));
+  step = Math.max(0, Math.min(replay.steps.length - 1, target));
+  const shown = replay.steps[step];
+  Object.keys(replay.places).forEach((name, place) => {
+    board.draw(name, replay.parts[shown.parts[place]].map((line) => replay.lines[line]).join(""));
   });
   byId("title").textContent = shown.title;
-  byId("round").textContent = roundLine(shown.round, film);
+  byId("round").textContent = roundLine(shown.round, replay);
   byId("slider").value = step;
-  byId("count").textContent = `${step} / ${film.steps.length - 1}`;
+  byId("count").textContent = `${step} / ${replay.steps.length - 1}`;
   showMoves();
   showOpinion(shown);
   drawChart();
-  if (step === film.steps.length - 1) pause();
+  if (step === replay.steps.length - 1) pause();
 }
 
 function showMoves() {
   let last = null;
-  film.moves.forEach((entry, index) => {
+  replay.moves.forEach((entry, index) => {
     const now = entry.step === step;
     lines[index].classList.toggle("now", now);
     lines[index].classList.toggle("later", entry.step > step);
@@ -51,51 +51,51 @@ function showMoves() {
 }
 
 function showOpinion(shown) {
-  const annotated = film.steps.some((one) => one.opinion);
+  const annotated = replay.steps.some((one) => one.opinion);
   byId("opinion").hidden = !annotated;
   if (!annotated) return;
   const opinion = shown.opinion;
   byId("choices").replaceChildren(...(opinion ? bars(opinion.choices, opinion.moved) : []));
   byId("value").textContent = !opinion
     ? "Nothing to decide here."
-    : `${film.players[shown.player].name} ${opinion.value === null ? "decides" : expectation(opinion.value)}`;
+    : `${replay.players[shown.player].name} ${opinion.value === null ? "decides" : expectation(opinion.value)}`;
 }
 
 function drawChart() {
   const chart = byId("chart");
   const width = chart.clientWidth;
   const height = chart.clientHeight;
-  const most = Math.max(film.target, ...film.steps.map((one) => Math.max(...one.scores)));
-  const x = (at) => 30 + ((width - 50) * at) / Math.max(1, film.steps.length - 1);
+  const most = Math.max(replay.target, ...replay.steps.map((one) => Math.max(...one.scores)));
+  const x = (at) => 30 + ((width - 50) * at) / Math.max(1, replay.steps.length - 1);
   const y = (points) => height - 14 - ((height - 30) * points) / most;
   const drawn = svgElement("svg", { viewBox: `0 0 ${width} ${height}` });
-  for (const points of [0, film.target]) {
+  for (const points of [0, replay.target]) {
     drawn.append(svgElement("line", { x1: x(0), x2: width - 20, y1: y(points), y2: y(points), class: "level" }));
     drawn.append(svgElement("text", { x: 24, y: y(points) + 4 }, String(points)));
   }
   drawn.append(svgElement("line", { x1: x(step), x2: x(step), y1: 6, y2: height - 6, class: "now" }));
-  film.players.forEach((player, seat) => {
-    const corners = film.steps.flatMap((one, at) => [
-      `${x(at)},${y(film.steps[Math.max(0, at - 1)].scores[seat])}`,
+  replay.players.forEach((player, seat) => {
+    const corners = replay.steps.flatMap((one, at) => [
+      `${x(at)},${y(replay.steps[Math.max(0, at - 1)].scores[seat])}`,
       `${x(at)},${y(one.scores[seat])}`,
     ]);
     const line = { points: corners.join(" "), stroke: player.colour, "stroke-dasharray": DASHES[seat] };
     drawn.append(svgElement("polyline", { ...line, class: "edge", "stroke-dasharray": "" }));
     drawn.append(svgElement("polyline", line));
   });
-  film.players.forEach((player, seat) => {
-    const place = `translate(${x(step)} ${y(film.steps[step].scores[seat])}) scale(0.6)`;
+  replay.players.forEach((player, seat) => {
+    const place = `translate(${x(step)} ${y(replay.steps[step].scores[seat])}) scale(0.6)`;
     drawn.append(svgElement("g", { transform: place }, player.badge));
   });
   drawn.addEventListener("click", (event) => {
     const share = (event.clientX - chart.getBoundingClientRect().left - 30) / (width - 50);
-    goTo(Math.round(share * (film.steps.length - 1)));
+    goTo(Math.round(share * (replay.steps.length - 1)));
   });
   chart.replaceChildren(drawn);
 }
 
 function play() {
-  if (step === film.steps.length - 1) goTo(0);
+  if (step === replay.steps.length - 1) goTo(0);
   const speed = Number(byId("speed").value);
   clearInterval(timer);
   timer = setInterval(() => goTo(step + 1), 1000 * SECONDS * speed);
@@ -120,7 +120,7 @@ const KEYS = {
   ArrowLeft: () => goTo(step - 1),
   ArrowRight: () => goTo(step + 1),
   Home: () => goTo(0),
-  End: () => goTo(film.steps.length - 1),
+  End: () => goTo(replay.steps.length - 1),
   " ": () => (timer === undefined ? play() : pause()),
   "+": () => changeSpeed(1),
   "-": () => changeSpeed(-1),
@@ -144,14 +144,14 @@ byId("slider").addEventListener("input", (event) => goTo(Number(event.target.val
 byId("speed").addEventListener("change", () => changeSpeed(0));
 byId("game").addEventListener("change", (event) => {
   pause();
-  openFilm(Number(event.target.value));
+  openReplay(Number(event.target.value));
 });
 addEventListener("resize", drawChart);
 
-films.forEach((one, index) => {
+replays.forEach((one, index) => {
   const names = one.players.map((player) => player.name).join(", ");
   const result = one.steps.at(-1).scores.join(" : ");
   byId("game").append(element("option", { value: index }, `${index + 1}. ${names} (${result})`));
 });
-byId("choose").hidden = films.length === 1;
-openFilm(0);
+byId("choose").hidden = replays.length === 1;
+openReplay(0);

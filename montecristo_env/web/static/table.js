@@ -32,7 +32,10 @@ function connect() {
     notify("");
     send({ do: "resume", tokens: tokens() });
   });
-  socket.addEventListener("message", (event) => ANSWERS[JSON.parse(event.data).type](JSON.parse(event.data)));
+  socket.addEventListener("message", (event) => {
+    const message = JSON.parse(event.data);
+    ANSWERS[message.type](message);
+  });
   socket.addEventListener("close", () => {
     notify("The connection is lost. Nothing else is: trying again …");
     setTimeout(connect, wait);
@@ -175,10 +178,10 @@ function showLog() {
   });
   byId("log").replaceChildren(...lines);
   const fresh = table.you.length ? log.length - table.since : 0;
-  byId("news").textContent = fresh ? `${fresh} new ${fresh === 1 ? "line" : "lines"} in the story ↓` : "";
+  byId("news").textContent = fresh ? `${fresh} new ${fresh === 1 ? "line" : "lines"} in the log ↓` : "";
 }
 
-/** What is new stands at the top of the story, or all of it can be seen. */
+/** What is new stands at the top of the log, or all of it can be seen. */
 function scrollLog() {
   const lines = byId("log").children;
   const first = table.you.length ? lines[table.since] : undefined;

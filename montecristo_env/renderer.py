@@ -13,7 +13,7 @@ RENDER_MODES = ("human", "rgb_array", "ansi")
 RENDER_FPS = 2.0
 
 
-class View:
+class Renderer:
     """Shows games in one render mode; a window stays open until `close`. Copies have no window."""
 
     def __init__(self, render_mode: str | None) -> None:

@@ -17,6 +17,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,16 @@ from websockets.typing import Origin
 
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, actions
 from montecristo_env.agent import make_agent
+from montecristo_env.core import batch
 from montecristo_env.core.constants import Decision
 from montecristo_env.errors import MonteCristoError
+from montecristo_env.play import LONGEST_FRAME, configure, listen
 from montecristo_env.render.board import draw_board
 from montecristo_env.render.targets import target
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.table import LONGEST_FRAME, configure, listen
-from montecristo_env.web.room import MOST_TABLES, Refused, Room, Table
+from montecristo_env.web.move_log import move_log
 from montecristo_env.web.server import HINTS_AT_ONCE, LONGEST_MESSAGE, MOST_HINTS, make_app
+from montecristo_env.web.sessions import MOST_TABLES, Refused, Session, SessionStore
 
 ADDRESS = "http://localhost"
 OURS = {"origin": ADDRESS}
@@ -49,27 +52,27 @@ HIDDEN = {"slot_card", "bag_order", "seed"}
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Room:
+def store(tmp_path: Path) -> SessionStore:
     return loaded(tmp_path / "tables")
 
 
-def loaded(folder: Path) -> Room:
-    """A room with the tables of a folder."""
-    room = Room(folder, ["greedy", "random"])
-    room.load()
-    return room
+def loaded(folder: Path) -> SessionStore:
+    """A store with the tables of a folder."""
+    store = SessionStore(folder, ["greedy", "random"])
+    store.load()
+    return store
 
 
 @pytest.fixture
-def client(room: Room) -> Iterator[TestClient]:
-    with TestClient(make_app(room), ADDRESS) as client:
+def client(store: SessionStore) -> Iterator[TestClient]:
+    with TestClient(make_app(store), ADDRESS) as client:
         yield client
 
 
-def opened(room: Room, *players: str, seed: int = 1) -> tuple[str, Table]:
+def opened(store: SessionStore, *players: str, seed: int = 1) -> tuple[str, Session]:
     """A new table at which bots do not move by themselves."""
-    identity = room.open_table(players, seed)
-    table = room.tables[identity]
+    identity = store.open_table(players, seed)
+    table = store.tables[identity]
     table.pace = None
     return identity, table
 
@@ -105,7 +108,7 @@ def refused(socket: WebSocketTestSession, message: Any) -> str:
     return str(reason)
 
 
-def play_on(table: Table, decisions: int, seed: int = 0) -> None:
+def play_on(table: Session, decisions: int, seed: int = 0) -> None:
     """Random moves of whoever is on turn."""
     rng = np.random.default_rng(seed)
     for _ in range(decisions):
@@ -141,9 +144,9 @@ def test_every_action_has_a_place_on_the_board_or_declines_something() -> None:
 # --- Play ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_person_plays_a_whole_game_against_bots_over_the_wire(client: TestClient, room: Room) -> None:
-    identity = room.open_table(["greedy", "human", "random"], 3)
-    table = room.tables[identity]
+def test_a_person_plays_a_whole_game_against_bots_over_the_wire(client: TestClient, store: SessionStore) -> None:
+    identity = store.open_table(["greedy", "human", "random"], 3)
+    table = store.tables[identity]
     table.pace = 0.0
     with connected(client, identity) as socket:
         asked(socket, {"do": "sit", "seat": 1}, "seat")
@@ -153,12 +156,12 @@ def test_a_person_plays_a_whole_game_against_bots_over_the_wire(client: TestClie
             if view["legal"] and view["at"] == len(table.record.events):
                 socket.send_json({"do": "move", "action": view["legal"][0]["action"], "at": view["at"]})
     assert table.record.result is not None
-    assert GameRecord.load(room.folder / f"{identity}.json").result == table.record.result
+    assert GameRecord.load(store.folder / f"{identity}.json").result == table.record.result
     assert {player for player, _ in table.moves} == {0, 1, 2}
 
 
-def test_bots_play_each_other_while_somebody_watches(client: TestClient, room: Room) -> None:
-    identity, table = opened(room, "random", "greedy")
+def test_bots_play_each_other_while_somebody_watches(client: TestClient, store: SessionStore) -> None:
+    identity, table = opened(store, "random", "greedy")
     with connected(client, identity) as socket:
         assert awaited(socket, "table")["you"] == []
         socket.send_json({"do": "pace", "seconds": 0.0})
@@ -167,18 +170,71 @@ def test_bots_play_each_other_while_somebody_watches(client: TestClient, room: R
     assert table.record.result is not None
 
 
-def test_the_story_told_move_by_move_is_that_of_the_whole_game(room: Room) -> None:
+def test_the_log_written_move_by_move_is_that_of_the_whole_game(store: SessionStore) -> None:
     for n in (2, 3, 4):
-        _, table = opened(room, *["human"] * n, seed=n)
+        _, table = opened(store, *["human"] * n, seed=n)
         play_on(table, 400)
         told = table.log
-        table._play([move for _, move in table.moves])
-        assert told == table.log
+        moments = [(index, games.public_state()) for index, games in table.record.replay()]
+        whole = move_log(moments, table.record.events, table.names, table.ruleset)
+        assert told == list(chain.from_iterable(whole))
         assert {entry.kind for entry in told} == {"move", "forced", "chance", "score"}
 
 
-def test_what_is_new_begins_after_ones_last_move(room: Room) -> None:
-    _, table = opened(room, "human", "human", "human")
+def test_a_move_runs_the_rules_once_and_reads_its_message_once(
+    client: TestClient, store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity, table = opened(store, "human", "human")
+    runs: list[str] = []
+    texts: list[str] = []
+    rules, loads = batch.proceed, json.loads
+    monkeypatch.setattr("montecristo_env.record.batch.proceed", lambda *args: runs.append("proceed") or rules(*args))
+    for name in ("step_games", "play_random"):
+        monkeypatch.setattr(f"montecristo_env.core.batch.{name}", lambda *args, name=name: runs.append(name))
+    with connected(client, identity, table.sit(0), table.sit(1)) as socket:
+        view = awaited(socket, "table")
+        for _ in range(20):
+            move = {"do": "move", "action": view["legal"][-1]["action"], "at": view["at"]}
+            before = sum("move" in event for event in table.record.events)
+            runs.clear()
+            with monkeypatch.context() as counting:
+                counting.setattr(
+                    "montecristo_env.web.server.json.loads", lambda text: texts.append(text) or loads(text)
+                )
+                socket.send_text(json.dumps(move))
+                view = loads(socket.receive_text())
+            assert texts.pop() == json.dumps(move) and texts == []
+            made = sum("move" in event for event in table.record.events) - before
+            assert runs == ["proceed"] * made and made > 0
+
+
+def test_a_slow_disk_holds_up_its_own_table_alone(
+    client: TestClient, store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity, table = opened(store, "human", "human")
+    other, _ = opened(store, "human", "human")
+    may_write, written = threading.Event(), []
+
+    def write(path: Path, content: bytes, **settings: Any) -> None:
+        assert may_write.wait(PATIENCE)
+        written.append(content)
+
+    with connected(client, identity, table.sit(0), table.sit(1)) as socket, connected(client, other) as watcher:
+        view = awaited(socket, "table")
+        monkeypatch.setattr("montecristo_env.web.sessions.write_whole", write)
+        socket.send_json({"do": "move", "action": view["legal"][0]["action"], "at": view["at"]})
+        assert "fly" in refused(watcher, {"do": "fly"})  # is answered meanwhile
+        with connected(client, identity) as late:
+            assert "fly" in refused(late, {"do": "fly"})  # no table is among what it gets before
+            assert written == []
+            may_write.set()
+            assert awaited(late, "table")["at"] > view["at"]
+        assert awaited(socket, "table")["at"] > view["at"]
+    assert len(written) == 1
+
+
+def test_what_is_new_begins_after_ones_last_move(store: SessionStore) -> None:
+    _, table = opened(store, "human", "human", "human")
     play_on(table, 60)
     for seat in range(3):
         view = table.view([seat])
@@ -186,8 +242,8 @@ def test_what_is_new_begins_after_ones_last_move(room: Room) -> None:
         assert not [e for e in view["log"][view["since"] :] if e["player"] == seat and e["kind"] == "move"]
 
 
-def test_undo_takes_back_the_persons_last_decision(room: Room) -> None:
-    _, table = opened(room, "human", "greedy")
+def test_undo_takes_back_the_persons_last_decision(store: SessionStore) -> None:
+    _, table = opened(store, "human", "greedy")
     assert not table.view([0])["can_undo"]
     while [player for player, _ in table.moves].count(0) < 5 or table.turn != 0:
         table.step(table.ask_bot()()) if table.turn else play_on(table, 1)
@@ -199,9 +255,9 @@ def test_undo_takes_back_the_persons_last_decision(room: Room) -> None:
     assert 0 not in [player for player, _ in before[len(table.moves) + 1 :]]
 
 
-def test_undo_is_for_those_who_play_against_bots_alone(room: Room) -> None:
+def test_undo_is_for_those_who_play_against_bots_alone(store: SessionStore) -> None:
     for players, seats in ((("human", "human", "greedy"), [0]), (("human", "greedy"), []), (("greedy", "random"), [])):
-        _, table = opened(room, *players)
+        _, table = opened(store, *players)
         play_on(table, 40)
         assert {player for player, _ in table.moves} == set(range(len(players)))
         before = list(table.record.events)
@@ -211,8 +267,8 @@ def test_undo_is_for_those_who_play_against_bots_alone(room: Room) -> None:
         assert table.record.events == before
 
 
-def test_a_hint_says_what_an_agent_would_do_and_how_sure_it_is(client: TestClient, room: Room) -> None:
-    identity, table = opened(room, "human", "greedy")
+def test_a_hint_says_what_an_agent_would_do_and_how_sure_it_is(client: TestClient, store: SessionStore) -> None:
+    identity, table = opened(store, "human", "greedy")
     while table.turn != 0:
         table.step(table.ask_bot()())
     with connected(client, identity) as socket:
@@ -225,16 +281,16 @@ def test_a_hint_says_what_an_agent_would_do_and_how_sure_it_is(client: TestClien
     assert table.games.states.tobytes() == before
 
 
-def test_an_agent_that_fails_is_named_and_the_server_goes_on(client: TestClient, room: Room) -> None:
+def test_an_agent_that_fails_is_named_and_the_server_goes_on(client: TestClient, store: SessionStore) -> None:
     class Broken:
         name = "broken"
 
         def act(self, games: Any, rows: Any) -> Any:
             raise RuntimeError("no idea")
 
-    identity, table = opened(room, "random", "greedy")
+    identity, table = opened(store, "random", "greedy")
     table.agents = [Broken, Broken]
-    room._made["broken"] = Broken()
+    store._made["broken"] = Broken()
     with connected(client, identity) as socket:
         assert "no idea" in asked(socket, {"do": "hint", "agent": "broken"}, "error")["message"]
         view = asked(socket, {"do": "pace", "seconds": 0.2}, "table")
@@ -260,18 +316,18 @@ class Slow:
 
 
 @pytest.fixture
-def slow(room: Room) -> Iterator[Slow]:
-    """An agent of the room; it stops thinking at the end of the test, if not before."""
-    slow = room._made["slow"] = Slow()
+def slow(store: SessionStore) -> Iterator[Slow]:
+    """An agent of the store; it stops thinking at the end of the test, if not before."""
+    slow = store._made["slow"] = Slow()
     yield slow
     slow.may_stop.set()
 
 
 def test_bots_move_while_as_many_hints_as_there_can_be_are_thought_about(
-    client: TestClient, room: Room, slow: Slow
+    client: TestClient, store: SessionStore, slow: Slow
 ) -> None:
-    watched, _ = opened(room, "human", "human")
-    played, table = opened(room, "random", "greedy")
+    watched, _ = opened(store, "human", "human")
+    played, table = opened(store, "random", "greedy")
     with ExitStack() as stack:
         for _ in range(MOST_HINTS):
             socket = stack.enter_context(connected(client, watched))
@@ -290,8 +346,10 @@ def test_bots_move_while_as_many_hints_as_there_can_be_are_thought_about(
         assert asked(socket, {"do": "hint", "agent": "greedy"}, "hint")["agent"] == "greedy"
 
 
-def test_a_page_gets_one_hint_at_a_time_and_can_play_meanwhile(client: TestClient, room: Room, slow: Slow) -> None:
-    identity, table = opened(room, "human", "human")
+def test_a_page_gets_one_hint_at_a_time_and_can_play_meanwhile(
+    client: TestClient, store: SessionStore, slow: Slow
+) -> None:
+    identity, table = opened(store, "human", "human")
     tokens = [table.sit(0), table.sit(1)]
     with connected(client, identity, *tokens) as socket:
         socket.send_json({"do": "hint", "agent": "slow"})
@@ -309,8 +367,8 @@ def test_a_page_gets_one_hint_at_a_time_and_can_play_meanwhile(client: TestClien
 # --- Seats -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_seat_is_held_by_its_token_until_it_is_left(client: TestClient, room: Room) -> None:
-    identity, table = opened(room, "human", "human")
+def test_a_seat_is_held_by_its_token_until_it_is_left(client: TestClient, store: SessionStore) -> None:
+    identity, table = opened(store, "human", "human")
     with connected(client, identity) as socket, connected(client, identity) as other:
         token = asked(socket, {"do": "sit", "seat": 0}, "seat")["token"]
         assert len(token) >= 32
@@ -328,11 +386,11 @@ def test_a_seat_is_held_by_its_token_until_it_is_left(client: TestClient, room: 
     assert table.holders == [None, None]
 
 
-def test_tokens_are_neither_repeated_nor_kept_on_disk(room: Room) -> None:
-    identity, table = opened(room, "human", "human")
+def test_tokens_are_neither_repeated_nor_kept_on_disk(store: SessionStore) -> None:
+    identity, table = opened(store, "human", "human")
     tokens = {table.sit(0), table.sit(1)}
-    room.save_seats(identity, table)
-    kept = "".join(path.read_text() for path in room.folder.iterdir())
+    store.save(identity, table)()
+    kept = "".join(path.read_text() for path in store.folder.iterdir())
     assert len(tokens) == 2
     assert not [token for token in tokens if token in kept or token in json.dumps(table.view([0, 1]))]
 
@@ -340,13 +398,12 @@ def test_tokens_are_neither_repeated_nor_kept_on_disk(room: Room) -> None:
 # --- Nothing gets lost -----------------------------------------------------------------------------------------------
 
 
-def test_tables_survive_a_restart_to_the_last_byte(room: Room) -> None:
-    identity, table = opened(room, "human", "greedy", "human")
+def test_tables_survive_a_restart_to_the_last_byte(store: SessionStore) -> None:
+    identity, table = opened(store, "human", "greedy", "human")
     token = table.sit(2)
     play_on(table, 70)
-    room.save_game(identity, table)
-    room.save_seats(identity, table)
-    restarted = loaded(room.folder)
+    store.save(identity, table)()
+    restarted = loaded(store.folder)
     again = restarted.tables[identity]
     assert restarted.problems == []
     assert again.view([2]) == table.view([2])
@@ -356,8 +413,8 @@ def test_tables_survive_a_restart_to_the_last_byte(room: Room) -> None:
         assert again.games.states[name].tobytes() == table.games.states[name].tobytes(), name
 
 
-def test_every_move_is_on_disk_before_anybody_sees_it(client: TestClient, room: Room) -> None:
-    identity, _ = opened(room, "human", "human")
+def test_every_move_is_on_disk_before_anybody_sees_it(client: TestClient, store: SessionStore) -> None:
+    identity, _ = opened(store, "human", "human")
     with connected(client, identity) as socket:
         for seat in (0, 1):
             asked(socket, {"do": "sit", "seat": seat}, "seat")
@@ -369,12 +426,12 @@ def test_every_move_is_on_disk_before_anybody_sees_it(client: TestClient, room: 
             socket.send_json({"do": "move", "action": view["legal"][0]["action"], "at": at})
             while view["at"] == at:
                 view = awaited(socket, "table")
-            stored = GameRecord.load(room.folder / f"{identity}.json")
+            stored = GameRecord.load(store.folder / f"{identity}.json")
             assert len(stored.events) >= view["at"]
 
 
-def test_only_what_changed_is_sent_and_it_adds_up(client: TestClient, room: Room) -> None:
-    identity, table = opened(room, "human", "greedy")
+def test_only_what_changed_is_sent_and_it_adds_up(client: TestClient, store: SessionStore) -> None:
+    identity, table = opened(store, "human", "greedy")
     token = table.sit(0)
     parts: dict[str, str] = {}
     log: list[Any] = []
@@ -403,15 +460,15 @@ def test_only_what_changed_is_sent_and_it_adds_up(client: TestClient, room: Room
     assert np.mean(sent) < len(parts) / 2
 
 
-def test_a_full_disk_is_told_and_the_game_goes_on(client: TestClient, room: Room, monkeypatch: Any) -> None:
-    identity, table = opened(room, "human", "human")
+def test_a_full_disk_is_told_and_the_game_goes_on(client: TestClient, store: SessionStore, monkeypatch: Any) -> None:
+    identity, table = opened(store, "human", "human")
     tokens = [table.sit(0), table.sit(1)]
-    before = files(room)
+    before = files(store)
 
     def fail(*args: Any, **settings: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("montecristo_env.web.room.write_whole", fail)
+    monkeypatch.setattr("montecristo_env.web.sessions.write_whole", fail)
     with connected(client, identity, *tokens) as socket:
         view = awaited(socket, "table")
         for _ in range(2):
@@ -420,7 +477,7 @@ def test_a_full_disk_is_told_and_the_game_goes_on(client: TestClient, room: Room
             assert "could not be saved: no space left" in view["problem"]
     answer = client.post("/tables", json={"players": ["human", "greedy"]}, headers=OURS)
     assert answer.status_code == 500 and "no space left" in answer.json()["error"]
-    assert len(table.moves) == 2 and list(room.tables) == [identity] and files(room) == before
+    assert len(table.moves) == 2 and list(store.tables) == [identity] and files(store) == before
 
 
 @pytest.mark.parametrize(
@@ -440,26 +497,25 @@ def test_a_full_disk_is_told_and_the_game_goes_on(client: TestClient, room: Room
         lambda path: path.write_text(re.sub(r'"seed": \d+', '"seed": 12345', path.read_text())),
     ],
 )
-def test_a_damaged_table_is_left_alone_and_named(room: Room, damage: Any) -> None:
-    good, _ = opened(room, "human", "greedy")
-    bad, table = opened(room, "human", "greedy")
+def test_a_damaged_table_is_left_alone_and_named(store: SessionStore, damage: Any) -> None:
+    good, _ = opened(store, "human", "greedy")
+    bad, table = opened(store, "human", "greedy")
     play_on(table, 20)
-    room.save_game(bad, table)
-    damage(room.folder / f"{bad}.json")
-    left = {path: path.read_bytes() for path in room.folder.iterdir()}
-    restarted = loaded(room.folder)
+    store.save(bad, table)()
+    damage(store.folder / f"{bad}.json")
+    left = {path: path.read_bytes() for path in store.folder.iterdir()}
+    restarted = loaded(store.folder)
     assert list(restarted.tables) == [good]
     assert len(restarted.problems) == 1 and f"{bad}.json" in restarted.problems[0]
-    assert {path: path.read_bytes() for path in room.folder.iterdir()} == left
+    assert {path: path.read_bytes() for path in store.folder.iterdir()} == left
 
 
-def test_no_change_of_a_value_in_a_saved_table_stops_the_server_or_goes_unnamed(room: Room) -> None:
-    identity, table = opened(room, "human", "greedy")
+def test_no_change_of_a_value_in_a_saved_table_stops_the_server_or_goes_unnamed(store: SessionStore) -> None:
+    identity, table = opened(store, "human", "greedy")
     token = table.sit(0)
     play_on(table, 12)
-    room.save_game(identity, table)
-    room.save_seats(identity, table)
-    path = room.folder / f"{identity}.json"
+    store.save(identity, table)()
+    path = store.folder / f"{identity}.json"
     rng = np.random.default_rng(0)
     for file in (path, path.with_suffix(".seats")):
         sound = file.read_text()
@@ -468,11 +524,11 @@ def test_no_change_of_a_value_in_a_saved_table_stops_the_server_or_goes_unnamed(
             for change in rng.choice(len(CHANGES), 4, replace=False) if len(place) > 1 else range(len(CHANGES)):
                 file.write_text(changed(sound, place, CHANGES[change]))
                 with suppress(MonteCristoError):  # the rest may be as good as before
-                    again = room._restored(path)
+                    again = store._restored(path)
                     assert again.moves == table.moves and again.view([0])["you"] == [0], (place, CHANGES[change])
                     assert again.holds(0, token) == (again.holders[0] is not None), (place, CHANGES[change])
         file.write_text(sound)
-    assert room._restored(path).view([0]) == table.view([0])
+    assert store._restored(path).view([0]) == table.view([0])
 
 
 CHANGES = [
@@ -506,63 +562,67 @@ def changed(text: str, place: tuple[Any, ...], change: str) -> str:
     return json.dumps(document).replace('"THE CHANGE"', change)
 
 
-def test_an_error_of_any_kind_in_one_table_leaves_the_others(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    good, bad = sorted(opened(room, "human", "greedy")[0] for _ in range(2))
-    restored = Room._restored
+def test_an_error_of_any_kind_in_one_table_leaves_the_others(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = sorted(opened(store, "human", "greedy")[0] for _ in range(2))
+    restored = SessionStore._restored
 
-    def fail(self: Room, path: Path) -> Table:
+    def fail(self: SessionStore, path: Path) -> Session:
         if path.stem == bad:
             raise RecursionError
         return restored(self, path)
 
-    monkeypatch.setattr(Room, "_restored", fail)
-    again = loaded(room.folder)
+    monkeypatch.setattr(SessionStore, "_restored", fail)
+    again = loaded(store.folder)
     assert list(again.tables) == [good]
-    assert again.problems == [f"{room.folder / bad}.json: RecursionError"]
+    assert again.problems == [f"{store.folder / bad}.json: RecursionError"]
 
 
 def test_a_table_plays_by_the_rule_set_of_its_room_and_says_so(tmp_path: Path) -> None:
-    room = Room(tmp_path, ["greedy"], Ruleset(target=30, refill="short"))
-    _, table = opened(room, "human", "greedy")
-    assert table.games.ruleset == room.ruleset
+    store = SessionStore(tmp_path, ["greedy"], Ruleset(target=30, refill="short"))
+    _, table = opened(store, "human", "greedy")
+    assert table.games.ruleset == store.ruleset
     assert table.view()["rules"] == "target=30,refill=short"
-    assert [one.games.ruleset for one in loaded(tmp_path).tables.values()] == [room.ruleset]
+    assert [one.games.ruleset for one in loaded(tmp_path).tables.values()] == [store.ruleset]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="this system has other rights")
-def test_files_of_tables_are_for_their_owner_alone(client: TestClient, room: Room) -> None:
-    identity, table = opened(room, "human", "human")
+def test_files_of_tables_are_for_their_owner_alone(client: TestClient, store: SessionStore) -> None:
+    identity, table = opened(store, "human", "human")
     with connected(client, identity) as socket:
         for seat in (0, 1):
             asked(socket, {"do": "sit", "seat": seat}, "seat")
         view = table.view([0, 1])
         asked(socket, {"do": "move", "action": view["legal"][0]["action"], "at": view["at"]}, "table")
-    modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in (room.folder, *room.folder.iterdir())}
+    modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in (store.folder, *store.folder.iterdir())}
     assert modes == {"": 0o700, ".json": 0o600, ".seats": 0o600}
 
 
-def test_files_that_were_never_finished_are_removed_once_they_are_old(room: Room) -> None:
-    identity, _ = opened(room, "human", "greedy")
-    left = [room.folder / f".{identity}.{kind}.0a1b2c3d.montecristo-tmp" for kind in ("json", "seats")]
-    fresh = room.folder / f".{identity}.json.12345678.montecristo-tmp"
-    others = [fresh, room.folder / ".hidden", room.folder / f"{identity}.txt"]
+def test_files_that_were_never_finished_are_removed_once_they_are_old(store: SessionStore) -> None:
+    identity, _ = opened(store, "human", "greedy")
+    left = [store.folder / f".{identity}.{kind}.0a1b2c3d.montecristo-tmp" for kind in ("json", "seats")]
+    fresh = store.folder / f".{identity}.json.12345678.montecristo-tmp"
+    others = [fresh, store.folder / ".hidden", store.folder / f"{identity}.txt"]
     for path in (*left, *others):
         path.touch()
         if path != others[0]:
             os.utime(path, (0, 0))
-    before = files(room)
-    loaded(room.folder)
-    assert set(before) - set(files(room)) == {path.name for path in left}
+    before = files(store)
+    loaded(store.folder)
+    assert set(before) - set(files(store)) == {path.name for path in left}
 
 
 # --- What is hidden --------------------------------------------------------------------------------------------------
 
 
-def test_games_that_differ_only_in_what_is_hidden_look_the_same_on_the_wire(client: TestClient, room: Room) -> None:
+def test_games_that_differ_only_in_what_is_hidden_look_the_same_on_the_wire(
+    client: TestClient, store: SessionStore
+) -> None:
     rng = np.random.default_rng(0)
     differing: set[str] = set()
     for n, decisions in ((2, 0), (2, 90), (3, 40), (4, 120)):
-        identity, table = opened(room, *["human"] * n, seed=decisions)
+        identity, table = opened(store, *["human"] * n, seed=decisions)
         play_on(table, decisions)
         seat = max(table.turn, 0)
         token = table.sit(seat)
@@ -632,34 +692,34 @@ def everything_sent(client: TestClient, identity: str, token: str) -> str:
     ],
 )
 def test_a_bad_message_gets_a_reason_and_changes_nothing(
-    client: TestClient, room: Room, message: Any, reason: str
+    client: TestClient, store: SessionStore, message: Any, reason: str
 ) -> None:
-    identity, table = opened(room, "human", "greedy", seed=5)
-    before = (table.games.states.tobytes(), list(table.holders), table.pace, files(room))
+    identity, table = opened(store, "human", "greedy", seed=5)
+    before = (table.games.states.tobytes(), list(table.holders), table.pace, files(store))
     with connected(client, identity) as socket:
         assert reason in refused(socket, message)
         assert reason in refused(socket, message), "the connection lives on"
-    assert (table.games.states.tobytes(), list(table.holders), table.pace, files(room)) == before
+    assert (table.games.states.tobytes(), list(table.holders), table.pace, files(store)) == before
 
 
-def files(room: Room) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in room.folder.iterdir()}
+def files(store: SessionStore) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in store.folder.iterdir()}
 
 
-def test_bytes_are_refused(client: TestClient, room: Room) -> None:
-    identity, _ = opened(room, "human", "greedy")
+def test_bytes_are_refused(client: TestClient, store: SessionStore) -> None:
+    identity, _ = opened(store, "human", "greedy")
     with connected(client, identity) as socket:
         socket.send_bytes(b"\x00\xff")
         assert "JSON object" in awaited(socket, "error")["message"]
 
 
-def test_moves_that_are_illegal_late_or_not_ones_own_are_refused(client: TestClient, room: Room) -> None:
-    identity, table = opened(room, "human", "human", seed=5)
+def test_moves_that_are_illegal_late_or_not_ones_own_are_refused(client: TestClient, store: SessionStore) -> None:
+    identity, table = opened(store, "human", "human", seed=5)
     with connected(client, identity) as socket, connected(client, identity) as other:
         asked(socket, {"do": "sit", "seat": table.turn}, "seat")
         asked(other, {"do": "sit", "seat": 1 - table.turn}, "seat")
         at, legal = len(table.record.events), [str(action) for action in table.games.legal_actions(0)]
-        before = table.games.states.tobytes(), files(room)
+        before = table.games.states.tobytes(), files(store)
         for action in ("return chest", "", "deal Z9", "ENTER A", "../../etc/passwd"):
             answer = refused(socket, {"do": "move", "action": action, "at": at})
             assert "is not legal now: allowed are" in answer and legal[0] in answer
@@ -667,15 +727,15 @@ def test_moves_that_are_illegal_late_or_not_ones_own_are_refused(client: TestCli
         assert "has gone on" in refused(socket, late)
         assert "must decide" in refused(other, late | {"at": at})
         assert "pace must be one of" in refused(socket, {"do": "pace", "seconds": 0.3})
-        assert (table.games.states.tobytes(), files(room)) == before
+        assert (table.games.states.tobytes(), files(store)) == before
         twice = json.dumps({"do": "move", "action": legal[0], "at": at})
         socket.send_text(twice)
         assert "gone on" in refused(socket, twice) or table.turn < 0
     assert len(table.moves) == 1
 
 
-def test_a_game_that_is_over_takes_no_moves_and_gives_no_hints(client: TestClient, room: Room) -> None:
-    identity, table = opened(room, "human", "human")
+def test_a_game_that_is_over_takes_no_moves_and_gives_no_hints(client: TestClient, store: SessionStore) -> None:
+    identity, table = opened(store, "human", "human")
     play_on(table, 2000)
     assert table.games.states["decision"][0] == Decision.OVER
     with connected(client, identity) as socket:
@@ -699,22 +759,22 @@ def test_a_game_that_is_over_takes_no_moves_and_gives_no_hints(client: TestClien
         (b'{"players": ["' + b"x" * 5000 + b'"]}', f"{LONGEST_MESSAGE} bytes"),
     ],
 )
-def test_a_bad_table_is_refused(client: TestClient, room: Room, body: bytes, reason: str) -> None:
+def test_a_bad_table_is_refused(client: TestClient, store: SessionStore, body: bytes, reason: str) -> None:
     answer = client.post("/tables", content=body, headers=OURS)
     assert answer.status_code in (400, 413)
     assert reason in answer.json()["error"]
-    assert room.tables == {} and files(room) == {}
+    assert store.tables == {} and files(store) == {}
 
 
-def test_there_is_room_for_so_many_tables(client: TestClient, room: Room) -> None:
-    _, table = opened(room, "human", "greedy")
-    room.tables |= {f"copy{number}": table for number in range(MOST_TABLES)}
+def test_there_is_room_for_so_many_tables(client: TestClient, store: SessionStore) -> None:
+    _, table = opened(store, "human", "greedy")
+    store.tables |= {f"copy{number}": table for number in range(MOST_TABLES)}
     answer = client.post("/tables", json={"players": ["human", "greedy"]}, headers=OURS)
     assert answer.status_code == 400 and f"{MOST_TABLES} tables already" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("path", ["", "/record", "/replay"])
-def test_unknown_tables_are_refused(client: TestClient, room: Room, path: str) -> None:
+def test_unknown_tables_are_refused(client: TestClient, store: SessionStore, path: str) -> None:
     for identity in ("nothing", "..%2F..%2Fetc%2Fpasswd", "%00", "x" * 3000):
         answer = client.get(f"/tables/{identity}{path}")
         assert answer.status_code == 404 and answer.json()["error"]
@@ -727,8 +787,8 @@ def test_unknown_tables_are_refused(client: TestClient, room: Room, path: str) -
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/../room.py",
-        "/static/..%2froom.py",
+        "/static/../store.py",
+        "/static/..%2fsessions.py",
         "/static/%2e%2e/%2e%2e/record.py",
         "/static//etc/passwd",
         "/static/replay.html",
@@ -742,8 +802,8 @@ def test_paths_outside_are_refused(client: TestClient, path: str) -> None:
     assert answer.status_code == 404 and set(answer.json()) == {"error"}
 
 
-def test_other_methods_are_refused(client: TestClient, room: Room) -> None:
-    identity, _ = opened(room, "human", "greedy")
+def test_other_methods_are_refused(client: TestClient, store: SessionStore) -> None:
+    identity, _ = opened(store, "human", "greedy")
     for method, path in (("PUT", "/tables"), ("DELETE", f"/tables/{identity}"), ("POST", "/")):
         assert client.request(method, path, headers=OURS).status_code == 405
 
@@ -761,8 +821,8 @@ def test_other_methods_are_refused(client: TestClient, room: Room) -> None:
         None,
     ],
 )
-def test_other_origins_are_refused(client: TestClient, room: Room, origin: str | None) -> None:
-    identity, table = opened(room, "human", "greedy")
+def test_other_origins_are_refused(client: TestClient, store: SessionStore, origin: str | None) -> None:
+    identity, table = opened(store, "human", "greedy")
     headers = {} if origin is None else {"origin": origin}
     answer = client.post("/tables", json={"players": ["human", "greedy"]}, headers=headers)
     assert answer.status_code == 403 and answer.json()["error"]
@@ -773,14 +833,14 @@ def test_other_origins_are_refused(client: TestClient, room: Room, origin: str |
         pass
     if origin is not None:
         assert client.get("/tables", headers=headers).status_code == 403
-    assert list(room.tables) == [identity] and table.holders == [None, None]
+    assert list(store.tables) == [identity] and table.holders == [None, None]
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8000", "localhost.evil.example", "", "[::1", "127.0.0.1.evil"]
 )
-def test_other_names_that_lead_here_are_refused(client: TestClient, room: Room, host: str) -> None:
-    identity, _ = opened(room, "human", "greedy")
+def test_other_names_that_lead_here_are_refused(client: TestClient, store: SessionStore, host: str) -> None:
+    identity, _ = opened(store, "human", "greedy")
     headers = {"host": host, "origin": f"http://{host}"}
     for path in ("/", "/tables", f"/tables/{identity}"):
         assert client.get(path, headers=headers).status_code == 403
@@ -790,17 +850,17 @@ def test_other_names_that_lead_here_are_refused(client: TestClient, room: Room, 
         client.websocket_connect(f"ws://localhost/tables/{identity}/socket", headers=headers),
     ):
         pass
-    assert list(room.tables) == [identity]
+    assert list(store.tables) == [identity]
 
 
-def test_names_that_are_allowed_and_addresses_are_answered(room: Room) -> None:
-    with TestClient(make_app(room, ["Castle.local"])) as client:
+def test_names_that_are_allowed_and_addresses_are_answered(store: SessionStore) -> None:
+    with TestClient(make_app(store, ["Castle.local"])) as client:
         for host in ("localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "192.168.0.7", "castle.local:80"):
             assert client.get("/", headers={"host": host, "origin": f"http://{host}"}).status_code == 200
 
 
-def test_pages_may_load_nothing_from_elsewhere(client: TestClient, room: Room) -> None:
-    identity, _ = opened(room, "human", "greedy")
+def test_pages_may_load_nothing_from_elsewhere(client: TestClient, store: SessionStore) -> None:
+    identity, _ = opened(store, "human", "greedy")
     for path in ("/", f"/tables/{identity}", f"/tables/{identity}/replay", "/static/table.js", "/tables"):
         answer = client.get(path)
         assert answer.status_code == 200
@@ -810,9 +870,9 @@ def test_pages_may_load_nothing_from_elsewhere(client: TestClient, room: Room) -
 
 
 @contextmanager
-def serving(room: Room) -> Iterator[str]:
+def serving(store: SessionStore) -> Iterator[str]:
     """A real server in a thread; its host and port."""
-    server = uvicorn.Server(configure(room))
+    server = uvicorn.Server(configure(store))
     listening = listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
@@ -837,9 +897,9 @@ def awaited_frames(page: ClientConnection) -> list[Any]:
     return [page.recv(PATIENCE) for _ in range(1000)]
 
 
-def test_a_frame_that_is_far_too_long_ends_only_its_own_connection(room: Room) -> None:
-    identity, table = opened(room, "human", "greedy")
-    with serving(room) as host, joined(host, identity) as bad, joined(host, identity) as good:
+def test_a_frame_that_is_far_too_long_ends_only_its_own_connection(store: SessionStore) -> None:
+    identity, table = opened(store, "human", "greedy")
+    with serving(store) as host, joined(host, identity) as bad, joined(host, identity) as good:
         bad.send("x" * (LONGEST_FRAME + 1))
         with pytest.raises(ConnectionClosed) as closed:
             awaited_frames(bad)
@@ -859,11 +919,11 @@ def test_a_frame_that_is_far_too_long_ends_only_its_own_connection(room: Room) -
     ids=["nothing", "headers", "body", "second request"],
 )
 def test_who_sends_a_request_slowly_is_cut_off_and_who_plays_is_not(
-    room: Room, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], sent: bytes
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], sent: bytes
 ) -> None:
-    monkeypatch.setattr("montecristo_env.table.SECONDS_FOR_A_REQUEST", 2)
-    identity, _ = opened(room, "human", "greedy")
-    with serving(room) as host, joined(host, identity) as page:
+    monkeypatch.setattr("montecristo_env.play.SECONDS_FOR_A_REQUEST", 2)
+    identity, _ = opened(store, "human", "greedy")
+    with serving(store) as host, joined(host, identity) as page:
         assert json.loads(page.recv(PATIENCE))["type"] == "table"
         name, _, port = host.partition(":")
         with socket.create_connection((name, int(port)), timeout=PATIENCE) as slow:
@@ -884,13 +944,13 @@ def test_who_sends_a_request_slowly_is_cut_off_and_who_plays_is_not(
         '{"do": "hint", "agent": "greedy"}',
     ],
 )
-def test_a_page_that_goes_away_while_it_is_answered_causes_no_error(room: Room, message: str) -> None:
-    identity, _ = opened(room, "human", "human")
-    assert errors_of_a_page_that_is_gone(room, identity, message) == []
-    assert errors_of_a_page_that_is_gone(room, "nothing", message) == []
+def test_a_page_that_goes_away_while_it_is_answered_causes_no_error(store: SessionStore, message: str) -> None:
+    identity, _ = opened(store, "human", "human")
+    assert errors_of_a_page_that_is_gone(store, identity, message) == []
+    assert errors_of_a_page_that_is_gone(store, "nothing", message) == []
 
 
-def errors_of_a_page_that_is_gone(room: Room, identity: str, message: str) -> list[Any]:
+def errors_of_a_page_that_is_gone(store: SessionStore, identity: str, message: str) -> list[Any]:
     """Errors that nobody has caught when nothing can be sent to a page any more, as servers tell it."""
     coming = [{"type": "websocket.connect"}, *[{"type": "websocket.receive", "text": message}] * 2]
     errors: list[Any] = []
@@ -909,7 +969,7 @@ def errors_of_a_page_that_is_gone(room: Room, identity: str, message: str) -> li
         headers = [(b"host", b"localhost"), (b"origin", b"http://localhost")]
         scope = {"type": "websocket", "path": f"/tables/{identity}/socket", "headers": headers, "query_string": b""}
         try:
-            await make_app(room)(scope, receive, send)
+            await make_app(store)(scope, receive, send)
         except Exception as error:
             errors.append(error)
         gc.collect()  # tasks that have failed complain when they are forgotten
@@ -923,7 +983,7 @@ def errors_of_a_page_that_is_gone(room: Room, identity: str, message: str) -> li
 
 def test_agents_that_do_not_exist_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="no agent is called 'nobody'"):
-        Room(tmp_path, ["nobody"])
+        SessionStore(tmp_path, ["nobody"])
 
 
 def test_all_installed_agents_that_need_no_settings_are_offered_and_made_when_asked(
@@ -935,23 +995,23 @@ def test_all_installed_agents_that_need_no_settings_are_offered_and_made_when_as
         made.append(name)
         return make_agent(name)
 
-    monkeypatch.setattr("montecristo_env.web.room.make_agent", make)
-    room = Room(tmp_path)
-    assert {"greedy", "random", "mcts", "ppo"} <= set(room.agents)
-    assert not {"human", "policy", "policy+mcts"} & set(room.agents)
-    _, table = opened(room, "human", "random", "greedy")
-    room.load()
+    monkeypatch.setattr("montecristo_env.web.sessions.make_agent", make)
+    store = SessionStore(tmp_path)
+    assert {"greedy", "random", "mcts", "ppo"} <= set(store.agents)
+    assert not {"human", "policy", "policy+mcts"} & set(store.agents)
+    _, table = opened(store, "human", "random", "greedy")
+    store.load()
     assert made == []
     while table.turn != 1:
         play_on(table, 1)
     table.ask_bot()()
-    table.ask_for_hint(room.agent("random"))()
+    table.ask_for_hint(store.agent("random"))()
     assert made == ["random"]
 
 
-def test_an_agent_that_cannot_be_made_says_why_when_it_is_asked(client: TestClient, room: Room) -> None:
-    room.admit("policy:missing.safetensors")
-    identity, _ = opened(room, "human", "human")
+def test_an_agent_that_cannot_be_made_says_why_when_it_is_asked(client: TestClient, store: SessionStore) -> None:
+    store.admit("policy:missing.safetensors")
+    identity, _ = opened(store, "human", "human")
     with connected(client, identity) as socket:
         answer = asked(socket, {"do": "hint", "agent": "policy:missing.safetensors"}, "error")
         assert "there is no such file" in answer["message"]
@@ -970,7 +1030,7 @@ def test_an_agent_that_cannot_be_made_says_why_when_it_is_asked(client: TestClie
     ],
 )
 def test_the_command_line_refuses_what_it_cannot_do(tmp_path: Path, arguments: list[str], reason: str) -> None:
-    command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--folder", str(tmp_path), *arguments]
+    command = [sys.executable, "-m", "montecristo_env.play", "--no-browser", "--folder", str(tmp_path), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2 and reason in done.stderr
     assert "Traceback" not in done.stderr
@@ -979,14 +1039,14 @@ def test_the_command_line_refuses_what_it_cannot_do(tmp_path: Path, arguments: l
 def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        command = [sys.executable, "-m", "montecristo_env.table", "--folder", str(tmp_path), "--port", str(port)]
+        command = [sys.executable, "-m", "montecristo_env.play", "--folder", str(tmp_path), "--port", str(port)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"table: cannot listen on port {port} of 127.0.0.1: Address already in use")
+    assert done.stderr.startswith(f"play: cannot listen on port {port} of 127.0.0.1: Address already in use")
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("module", ["table", "replay"])
+@pytest.mark.parametrize("module", ["play", "replay"])
 def test_help_of_which_nobody_reads_the_end_ends_quietly(module: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -997,7 +1057,7 @@ def test_help_of_which_nobody_reads_the_end_ends_quietly(module: str) -> None:
 
 
 def test_the_address_is_told_before_anything_is_compiled(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--port", "0", "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "montecristo_env.play", "--no-browser", "--port", "0", "--folder", str(tmp_path)]
     env = os.environ | {"MONTECRISTO_CACHE_DIR": str(tmp_path / "cache")}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=env, stdout=pipe, stderr=subprocess.STDOUT, text=True) as server:
@@ -1024,7 +1084,7 @@ def test_a_killed_server_goes_on_with_all_games(tmp_path: Path) -> None:
 @contextmanager
 def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server, which is killed in the end, and the address of the page that it opens."""
-    command = [sys.executable, "-m", "montecristo_env.table", "--no-browser", "--port", "0", "--folder", str(folder)]
+    command = [sys.executable, "-m", "montecristo_env.play", "--no-browser", "--port", "0", "--folder", str(folder)]
     pipe = subprocess.PIPE
     with subprocess.Popen([*command, *arguments], stdout=pipe, stderr=pipe, text=True) as server:
         try:
@@ -1037,7 +1097,7 @@ def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
-    program = "import sys; sys.modules['starlette'] = None; import montecristo_env.table"
+    program = "import sys; sys.modules['starlette'] = None; import montecristo_env.play"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
     )

@@ -12,7 +12,7 @@ from montecristo_env.ruleset import Ruleset
 
 
 class Entry(NamedTuple):
-    """A line of the story."""
+    """A line of the log."""
 
     kind: str
     """ "move", "forced" (nobody was asked), "chance" or "score"."""
@@ -31,7 +31,7 @@ def display_names(players: Sequence[str]) -> list[str]:
     )
 
 
-def tell(
+def move_log(
     moments: Sequence[tuple[int, Mapping[str, Any]]],
     events: Sequence[Mapping[str, Any]],
     names: Sequence[str],
@@ -45,25 +45,25 @@ def tell(
         names: of the players.
         rules: of the game.
     """
-    story: list[list[Entry]] = []
+    log: list[list[Entry]] = []
     before: Mapping[str, Any] | None = None
     for (index, state), end in zip(moments, [*(index for index, _ in moments[1:]), len(events)], strict=True):
-        entries = [] if before is None else [_tell_move(events[index], before, names, rules)]
-        entries += [_tell_chance(event, names) for event in events[index + 1 : end]]
+        entries = [] if before is None else [_move(events[index], before, names, rules)]
+        entries += [_chance(event, names) for event in events[index + 1 : end]]
         if before is not None:
-            entries += _tell_scores(before["scores"], state["scores"], names)
-        story.append(entries)
+            entries += _scores(before["scores"], state["scores"], names)
+        log.append(entries)
         before = state
-    return story
+    return log
 
 
-def _tell_move(event: Mapping[str, Any], state: Mapping[str, Any], names: Sequence[str], rules: Ruleset) -> Entry:
+def _move(event: Mapping[str, Any], state: Mapping[str, Any], names: Sequence[str], rules: Ruleset) -> Entry:
     """A move event of a record, made in this public state."""
     words = describe(actions.parse(event["move"]), state, names, rules.market, rules.card_adventurers)
     return Entry("forced" if event.get("forced") else "move", event["player"], words)
 
 
-def _tell_chance(event: Mapping[str, Any], names: Sequence[str]) -> Entry:
+def _chance(event: Mapping[str, Any], names: Sequence[str]) -> Entry:
     """A chance event of a record."""
     match event:
         case {"draw": cards}:
@@ -79,7 +79,7 @@ def _tell_chance(event: Mapping[str, Any], names: Sequence[str]) -> Entry:
     return Entry("chance", NONE, words)
 
 
-def _tell_scores(before: Sequence[int], after: Sequence[int], names: Sequence[str]) -> list[Entry]:
+def _scores(before: Sequence[int], after: Sequence[int], names: Sequence[str]) -> list[Entry]:
     """Who has scored between two states, if anybody has."""
     gains = [f"{name} +{new - old}" for name, old, new in zip(names, before, after, strict=True) if new > old]
     return [Entry("score", NONE, f"points: {', '.join(gains)}")] if gains else []

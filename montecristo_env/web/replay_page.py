@@ -1,4 +1,4 @@
-"""A played game as a film: every step as a picture and in words, and the page that shows films."""
+"""The replay of a game: every step as a picture and in words, and the page that shows it."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +13,12 @@ from montecristo_env.render.pieces import SEAT_FILLS, marble
 from montecristo_env.render.primitives import Group
 from montecristo_env.render.words import describe, sentence
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.web.story import display_names, tell
+from montecristo_env.web.move_log import display_names, move_log
 
 BADGE = 12  # the radius of a player's badge
 
 
-def film(
+def replay_data(
     positions: Iterable[tuple[int, GameBatch]], events: Sequence[Mapping[str, Any]], players: Sequence[str]
 ) -> dict[str, Any]:
     """A game as values that JSON can hold; only what is public is in it.
@@ -47,7 +47,7 @@ def film(
         steps.append(shown | _opinion(coming, state, names, rules))
     moves = [
         {"step": step, **entry._asdict()}
-        for step, entries in enumerate(tell(moments, events, names, rules))
+        for step, entries in enumerate(move_log(moments, events, names, rules))
         for entry in entries
     ]
     return {
@@ -62,10 +62,10 @@ def film(
     }
 
 
-def page(films: Sequence[Mapping[str, Any]]) -> str:
-    """One HTML page that shows these films and needs nothing else."""
+def replay_page(replays: Sequence[Mapping[str, Any]]) -> str:
+    """One HTML page that shows these replays and needs nothing else."""
     html = static("replay.html")
-    data = json.dumps(films, separators=(",", ":")).replace("<", "\\u003c")  # no text in it can end the script
+    data = json.dumps(replays, separators=(",", ":")).replace("<", "\\u003c")  # no text in it can end the script
     contents = {"style": static("style.css"), "script": static("board.js") + static("replay.js"), "data": data}
     before, *rest = html.split("{{")
     named = [part.split("}}", 1) for part in rest]

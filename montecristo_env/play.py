@@ -1,7 +1,7 @@
 """Tables in the browser, for people and agents.
 
 ```sh
-python -m montecristo_env.table --players human greedy ppo
+python -m montecristo_env.play --players human greedy ppo
 ```
 
 opens a table and its page. Games are kept in a folder and go on when the server is started again.
@@ -21,8 +21,8 @@ from montecristo_env.commands import quiet_pipe
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.web.extras import H11Protocol, h11, tyro, uvicorn
-from montecristo_env.web.room import HUMAN, Room, new_identity
 from montecristo_env.web.server import make_app
+from montecristo_env.web.sessions import HUMAN, SessionStore, new_identity
 
 BAD_INPUT = 2  # the exit code
 HIGHEST_PORT = 65535
@@ -93,10 +93,10 @@ class Protocol(H11Protocol):
             self.transport.close()
 
 
-def configure(room: Room, allow: Sequence[str] = ()) -> uvicorn.Config:
+def configure(store: SessionStore, allow: Sequence[str] = ()) -> uvicorn.Config:
     """How the server runs; `uvicorn.Server` starts it on a socket."""
     return uvicorn.Config(
-        make_app(room, allow),
+        make_app(store, allow),
         http=Protocol,
         log_level="warning",
         ws_max_size=LONGEST_FRAME,
@@ -118,21 +118,21 @@ def listen(host: str, port: int) -> socket.socket:
 def main() -> None:
     """Reads the command line and serves until Ctrl-C."""
     with quiet_pipe():
-        options = tyro.cli(Options, prog="python -m montecristo_env.table")
+        options = tyro.cli(Options, prog="python -m montecristo_env.play")
         try:
             _serve(options)
         except (MonteCristoError, ImportError, OSError) as error:
-            print(f"table: {error}", file=sys.stderr)
+            print(f"play: {error}", file=sys.stderr)
             sys.exit(BAD_INPUT)
 
 
 def _serve(options: Options) -> None:
-    room = Room(options.folder, ruleset=Ruleset.parse(options.ruleset))
+    store = SessionStore(options.folder, ruleset=Ruleset.parse(options.ruleset))
     named = [name for name in (*options.agents, *options.players) if name != HUMAN]
     for name in named:
-        room.admit(name)
+        store.admit(name)
     if options.players:
-        room.check(options.players, options.seed)
+        store.check(options.players, options.seed)
     with listen(options.host, options.port) as listening:
         address = f"http://{_reachable(options.host)}:{listening.getsockname()[1]}"
         identity = new_identity()
@@ -141,16 +141,16 @@ def _serve(options: Options) -> None:
         # Said first: what follows may have to be compiled.
         print(f"Open {page}\nAll tables: {address}/ (Ctrl-C ends the server; games are kept)", flush=True)
         for name in named:
-            room.agent(name)()
-        room.load()
-        for problem in room.problems:
-            print(f"table: left alone: {problem}", file=sys.stderr)
+            store.agent(name)()
+        store.load()
+        for problem in store.problems:
+            print(f"play: left alone: {problem}", file=sys.stderr)
         if options.players:
-            room.open_table(options.players, options.seed, identity)
+            store.open_table(options.players, options.seed, identity)
         if options.browser:
             threading.Timer(1, webbrowser.open, [page]).start()
         with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(configure(room, options.allow)).run([listening])
+            uvicorn.Server(configure(store, options.allow)).run([listening])
 
 
 def _reachable(host: str) -> str:

@@ -1,4 +1,4 @@
-"""A room with tables: games between people and agents, kept on disk so that they outlive the server."""
+"""Sessions: games between people and agents at tables in the browser, kept on disk so that they outlive the server."""
 
 import hmac
 import json
@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 
 from montecristo_env.agent import GROUP, Agent, PublicView, make_agent, opinion
-from montecristo_env.core import actions, batch
+from montecristo_env.core import actions
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
 from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
 from montecristo_env.files import sweep, write_whole
-from montecristo_env.games import GameBatch, seed_of_game
-from montecristo_env.record import GameRecord
+from montecristo_env.games import seed_of_game
+from montecristo_env.record import GameRecord, RecordedGame
 from montecristo_env.render.markup import fragment
 from montecristo_env.render.targets import target
 from montecristo_env.render.words import describe
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.web.film import describe_players, parts_of, places, summary
-from montecristo_env.web.story import display_names, tell
+from montecristo_env.web.move_log import Entry, display_names, move_log
+from montecristo_env.web.replay_page import describe_players, parts_of, places, summary
 
 HUMAN = "human"
 PACES = (None, 2.0, 0.7, 0.2, 0.0)
@@ -36,6 +36,8 @@ MOST_TABLES = 200
 NEED_SETTINGS = ("policy", "policy+mcts")
 """Installed agents that cannot play by their names alone."""
 LONGEST_PROBLEM = 300  # characters
+FILES = ("json", "seats")
+"""The endings of the files of a table: its game record, and who sits there."""
 _ID = re.compile(r"[A-Za-z0-9_-]{8,32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -47,8 +49,8 @@ class Refused(MonteCristoError):
     """Something that cannot be done at a table; the message says why, and nothing was changed."""
 
 
-class Table:
-    """One game, its seats and its story.
+class Session:
+    """One game, its seats and its log; people see it as a table.
 
     Args:
         players: by seat, "human" or the name of an agent.
@@ -73,14 +75,13 @@ class Table:
 
     def _play(self, moves: Iterable[str]) -> None:
         """Starts over and makes these moves."""
-        self.changes += 1
-        self.games = GameBatch(1, len(self.players), seed=[self.seed], ruleset=self.ruleset)
-        self.record = GameRecord.follow(self.games, players=self.players)
-        for move in moves:
-            self.games.step([actions.encode(actions.parse(move))])
         self.names = display_names(self.players)
-        moments = [(index, games.public_state()) for index, games in self.record.replay()]
-        self.log = list(chain.from_iterable(tell(moments, self.record.events, self.names, self.ruleset)))
+        self.game = RecordedGame(self.players, self.seed, self.ruleset)
+        self.games, self.record = self.game.games, self.game.record
+        self.log = list(chain.from_iterable(self._told()))
+        for move in moves:
+            self.step(actions.encode(actions.parse(move)))
+        self.changes += 1
 
     # --- what there is
 
@@ -191,18 +192,15 @@ class Table:
         return lambda: int(make_player().act(PublicView(games), np.arange(1))[0])
 
     def step(self, code: int) -> None:
-        """Makes a legal action of whoever is on turn, and tells the story of it."""
+        """Makes a legal action of whoever is on turn, and tells in the log what it did."""
+        self.game.step(code)
+        self.log += chain.from_iterable(self._told()[1:])
         self.changes += 1
-        state, at = self.games[0], len(self.record.events)
-        moments = [(at - 1, state.public_state())]
-        self.games.step([code])
-        for index, event in enumerate(self.record.events[at:], start=at):
-            if "move" in event:  # one at a time: forced moves follow the one that was chosen
-                first = int(actions.FIRST[state.states["decision"][0]])
-                batch.proceed(state.states, 0, actions.encode(actions.parse(event["move"])) - first)
-                moments.append((index, state.public_state()))
-        self.log += chain.from_iterable(tell(moments, self.record.events, self.names, self.ruleset)[1:])
         self.problem = ""
+
+    def _told(self) -> list[list[Entry]]:
+        """What happened in the last step, by its moves."""
+        return move_log(self.game.moments, self.record.events, self.names, self.ruleset)
 
     def undo(self, seats: Iterable[int]) -> None:
         """Takes back a person's last decision and all that followed; only where all others are bots."""
@@ -261,7 +259,7 @@ def _digest(token: str) -> str:
     return sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-class Room:
+class SessionStore:
     """All tables, each with two files: `ID.json` is its game record, `ID.seats` who sits there.
 
     Agents are made when they are asked for, and tables are read by `load`; until then nothing is compiled.
@@ -277,7 +275,7 @@ class Room:
         self.ruleset = ruleset or Ruleset()
         self._installed = sorted(point.name for point in entry_points(group=GROUP) if point.name != HUMAN)
         self._made: dict[str, Agent | None] = {}
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, Session] = {}
         self.problems: list[str] = []
         """Files that could not be read, and why."""
         offered = [name for name in self._installed if name not in NEED_SETTINGS]
@@ -309,7 +307,7 @@ class Room:
         agent = self._made[name] = self._made[name] or make_agent(name)
         return agent
 
-    def table(self, identity: str) -> Table:
+    def table(self, identity: str) -> Session:
         """A table."""
         if identity not in self.tables:
             raise Refused(f"there is no table {identity!r}")
@@ -327,11 +325,10 @@ class Room:
         self.check(players, seed)
         if len(self.tables) >= MOST_TABLES:
             raise Refused(f"there are {MOST_TABLES} tables already: remove files from the server's folder")
-        table = Table(players, self._seated(players), int(seed_of_game(seed)), self.ruleset)
+        table = Session(players, self._seated(players), int(seed_of_game(seed)), self.ruleset)
         identity = identity or new_identity()
         self._make_folder()
-        self.save_game(identity, table)
-        self.save_seats(identity, table)
+        self.save(identity, table)()
         self.tables[identity] = table
         return identity
 
@@ -340,13 +337,18 @@ class Room:
 
     # --- files
 
-    def save_game(self, identity: str, table: Table) -> None:
-        """Writes the record of a table."""
-        _write(self.folder / f"{identity}.json", table.record.to_json())
+    def save(self, identity: str, table: Session, kinds: Iterable[str] = FILES) -> Callable[[], None]:
+        """A function that writes these files of a table as it is now; it may run in a thread while the game goes on."""
+        contents: dict[str, Callable[[], str]] = {
+            "json": replace(table.record, events=list(table.record.events)).to_json,
+            "seats": partial(json.dumps, {"holders": list(table.holders), "pace": table.pace}),
+        }
 
-    def save_seats(self, identity: str, table: Table) -> None:
-        """Writes who sits at a table."""
-        _write(self.folder / f"{identity}.seats", json.dumps({"holders": table.holders, "pace": table.pace}))
+        def write() -> None:
+            for kind in kinds:
+                _write(self.folder / f"{identity}.{kind}", contents[kind]())
+
+        return write
 
     def load(self) -> None:
         """Takes all tables from their files; one that cannot be read is left alone, and named in `problems`."""
@@ -364,13 +366,13 @@ class Room:
     def _make_folder(self) -> None:
         self.folder.mkdir(0o700, parents=True, exist_ok=True)
 
-    def _restored(self, path: Path) -> Table:
+    def _restored(self, path: Path) -> Session:
         record = GameRecord.load(path)
         if record.seed is None:
             raise DamagedRecord("a table needs the seed of its game")
         for name in record.players:
             self.admit(name)
-        table = Table(record.players, self._seated(record.players), record.seed, record.ruleset)
+        table = Session(record.players, self._seated(record.players), record.seed, record.ruleset)
         table._play(e["move"] for e in record.events if "move" in e and not e.get("forced"))
         if table.record.events != record.events:
             raise DamagedRecord("the game does not follow from its seed")
