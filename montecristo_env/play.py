@@ -4,11 +4,13 @@
 python -m montecristo_env.play --players human greedy ppo
 ```
 
-opens a table and its page. Games are kept in a folder and go on when the server is started again.
+opens a new table and its page; without `--players`, the list of all tables. Games are kept in a folder and go on when
+the server is started again.
 """
 
 import asyncio
 import contextlib
+import errno
 import socket
 import sys
 import threading
@@ -33,10 +35,10 @@ SECONDS_FOR_A_REQUEST = 20  # in which all of it must have come
 
 @dataclass
 class Options:
-    """Starts a server with tables, and opens a new one in the browser. Ctrl-C ends it; all games are kept."""
+    """Starts a server with tables, and shows them in the browser. Ctrl-C ends it; all games are kept."""
 
-    players: tuple[str, ...] = (HUMAN, "greedy")
-    """Two to four names in the order of the seats: human, or any agent, such as mcts:200; none to open no new table."""
+    players: tuple[str, ...] = ()
+    """Opens a new table for two to four names in the order of the seats: human, or any agent, such as mcts:200."""
     agents: tuple[str, ...] = ()
     """Agents for hints and new tables besides those who need no settings, such as policy:PATH."""
     host: str = "127.0.0.1"
@@ -112,7 +114,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise InvalidArgument(f"cannot listen on port {port} of {host}: {error.strerror}") from None
+        hint = "; --port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
+        raise InvalidArgument(f"cannot listen on port {port} of {host}: {error.strerror}{hint}") from None
 
 
 def main() -> None:
@@ -133,6 +136,8 @@ def _serve(options: Options) -> None:
         store.admit(name)
     if options.players:
         store.check(options.players, options.seed)
+    elif options.seed is not None:
+        raise InvalidArgument("a seed is that of a new table: give --players, too")
     with listen(options.host, options.port) as listening:
         address = f"http://{_reachable(options.host)}:{listening.getsockname()[1]}"
         identity = new_identity()

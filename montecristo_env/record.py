@@ -40,7 +40,7 @@ from montecristo_env.files import write_whole
 from montecristo_env.games import GameBatch
 from montecristo_env.public import card, cards, public_state, token
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.web.replay_page import replay_data, replay_page
+from montecristo_env.web.replay_page import ReplayPage
 
 FORMAT = "montecristo-record"
 VERSION = 2
@@ -73,6 +73,8 @@ class GameRecord:
     setup: dict[str, Any]
     events: list[Event] = field(default_factory=list)
     result: dict[str, Any] | None = None
+    evaluator: str | None = None
+    """Who has said what is noted at the moves, see `annotate`."""
 
     # --- recording
 
@@ -117,6 +119,8 @@ class GameRecord:
             "setup": self.setup,
             "result": self.result,
         }
+        if self.evaluator is not None:
+            document["evaluator"] = self.evaluator
         head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in document.items())
         events = ",\n".join(f"    {json.dumps(event)}" for event in self.events)
         return f'{{\n{head}  "events": [\n{events}\n  ]\n}}\n'
@@ -154,7 +158,10 @@ class GameRecord:
         seed = document["seed"]
         if seed is not None and (type(seed) is not int or not 0 <= seed < 2**64):
             raise DamagedRecord(f"seed must be null or a whole number from 0, but is {seed!r}")
-        record = cls(**{name: document[name] for name in names} | {"ruleset": ruleset})
+        evaluator = document.get("evaluator")
+        if evaluator is not None and not isinstance(evaluator, str):
+            raise DamagedRecord(f"evaluator must be a name, but is {evaluator!r}")
+        record = cls(**{name: document[name] for name in names} | {"ruleset": ruleset, "evaluator": evaluator})
         record.check()
         return record
 
@@ -198,6 +205,7 @@ class GameRecord:
             agent: an agent or its name, such as "policy:PATH"; it need not be the one that played.
         """
         judge = make_agent(agent)
+        self.evaluator = judge.name
         positions = list(self.replay())
         for before, after in pairwise(positions):
             event = self.events[after.event]
@@ -211,11 +219,13 @@ class GameRecord:
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Writes the game as a page for a browser: one file that needs nothing else, not even a network."""
-        write_whole(path, replay_page([self.replay_data()]).encode())
+        page = ReplayPage()
+        self.show_on(page)
+        write_whole(path, page.html().encode())
 
-    def replay_data(self) -> dict[str, Any]:
-        """The game in pictures and words, as `web.replay_page.replay_page` shows it; the seed is not in it."""
-        return replay_data(self.replay(), self.events, self.players)
+    def show_on(self, page: ReplayPage) -> None:
+        """Adds the game, in pictures and words, to a page; the seed is not in it."""
+        page.add(self.replay(), self.events, self.players, self.evaluator)
 
     # --- replaying
 

@@ -18,7 +18,7 @@ from montecristo_env.commands import quiet_pipe
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import write_whole
 from montecristo_env.record import GameRecord
-from montecristo_env.web.replay_page import replay_page
+from montecristo_env.web.replay_page import ReplayPage
 
 BAD_INPUT = 2  # the exit code
 
@@ -27,7 +27,10 @@ def write_replay(records: Sequence[GameRecord], path: str | os.PathLike[str]) ->
     """Writes one page that shows these games."""
     if not records:
         raise InvalidArgument("a replay needs at least one record")
-    write_whole(path, replay_page([record.replay_data() for record in records]).encode())
+    page = ReplayPage()
+    for record in records:
+        record.show_on(page)
+    write_whole(path, page.html().encode())
 
 
 def main() -> None:

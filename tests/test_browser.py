@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from montecristo_env import GameBatch, GameRecord, Ruleset
+from montecristo_env.games import seed_of_game
 from montecristo_env.replay import write_replay
 
 MUST_RUN = bool(os.environ.get("MONTECRISTO_CI"))
 CHROMIUM = shutil.which("chromium")
 try:
     import uvicorn
+    from axe_playwright_python.sync_playwright import Axe
     from playwright.sync_api import Browser, Page, expect, sync_playwright
 
     from montecristo_env.play import configure, listen
@@ -92,7 +94,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def new_page(browser: Browser, size: dict[str, int] = DESKTOP) -> Page:
-    """A page of a person of his own; whatever goes wrong in it fails the test."""
+    """A page of a person of their own; whatever goes wrong in it fails the test."""
     page = browser.new_context(viewport=size, accept_downloads=True).new_page()  # type: ignore[arg-type]
     page.set_default_timeout(PATIENCE)
     page.problems = []  # type: ignore[attr-defined]
@@ -157,6 +159,7 @@ def test_a_whole_game_against_bots_is_clicked_through(browser: Browser, served: 
     assert decisions == len([player for player, _ in table.moves if player == 0]) > 5
     expect(page.locator("#asked")).to_have_text("The game is over")
     expect(page.locator("#title")).to_contain_text("win")
+    check_the_end(page, table)
     with page.expect_download() as download:
         page.click("#record")
     download.value.save_as(tmp_path / "record.json")
@@ -169,15 +172,49 @@ def test_a_whole_game_against_bots_is_clicked_through(browser: Browser, served: 
     close(page)
 
 
+def check_the_end(page: Page, table: Any) -> None:
+    """The ranking adds up, the title speaks to the person, and the board can be seen again."""
+    rows = [row.inner_text().split("\t") for row in page.locator("#end tr").all()]
+    points = [[int(cell) for cell in row[1:]] for row in rows[1:]]
+    assert rows[-1][0] == "Points" and points[-1] == sorted(table.record.result["scores"], reverse=True)
+    assert [sum(column) for column in zip(*points[:-1], strict=True)] == points[-1]
+    assert ("You" in page.inner_text("#end-title")) == (0 in table.record.result["winners"])
+    page.get_by_role("button", name="Look at the board").click()
+    expect(page.locator("#end")).to_be_hidden()
+    expect(page.locator("#title")).to_be_focused()
+
+
+def test_a_rematch_is_a_new_deal_for_the_same_players(browser: Browser, served: Served) -> None:
+    address = served.open_table("human", "greedy")
+    page = new_page(browser)
+    sit_down(page, address)
+    table = served.table(page)
+    assert wait_for_turn(page)
+    finish(table)
+    page.reload()
+    page.get_by_role("button", name="Rematch").click()
+    page.wait_for_selector("#leave")
+    assert page.url.split("#")[0] != address and served.table(page).players == ["human", "greedy"]
+    close(page)
+
+
+def finish(table: Any) -> None:
+    """Plays a game to its end, for everybody."""
+    while table.turn >= 0:
+        table.step(int(table.games.sample_actions()[0]))
+
+
 def test_keys_alone_are_enough(browser: Browser, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served.store, "ruleset", Ruleset())  # long enough, whatever is chosen
     page = new_page(browser)
     sit_down(page, served.open_table("human", "greedy"))
     table = served.table(page)
     assert wait_for_turn(page)
+    page.click("#lesson-skip")
     page.keyboard.press("h")
-    expect(page.locator("#adviser")).to_have_text("greedy would")
-    expect(page.locator("#bars li").first).to_contain_text("100 %")
+    expect(page.locator("#adviser")).to_contain_text("greedy would")
+    expect(page.locator("#choices .best")).to_contain_text("100 %")
+    assert page.locator("#choices .bar").count() == page.locator("#choices button").count() > 1
     at = page.get_attribute("body", "data-at")
     page.keyboard.press("2")
     wait_for_change(page, at)
@@ -271,7 +308,242 @@ def test_a_table_is_opened_in_the_lobby_and_bots_are_watched(browser: Browser, s
     page.select_option("#pace", "0")
     page.wait_for_selector("body[data-turn=over]")
     page.get_by_role("link", name="All tables").click()
-    expect(page.locator("#tables li")).to_contain_text("random, Blue greedy, Green greedy (over")
+    expect(page.locator("#tables li")).to_contain_text("random, Blue greedy, Green greedy")
+    close(page)
+
+
+SIZES = [(1280, 720), (1920, 1080), (820, 1180), (390, 844), (844, 390), (360, 740), (1024, 768)]
+TEXT_SIZES = """() => {
+  const found = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const range = document.createRange();
+    range.selectNode(texts.currentNode);
+    const { width, height } = range.getBoundingClientRect();
+    if (!width || !height || !texts.currentNode.textContent.trim()) continue;
+    const parent = texts.currentNode.parentElement;
+    const scale = parent.closest("svg") ? parent.getScreenCTM().a : 1;
+    found.push([scale * parseFloat(getComputedStyle(parent).fontSize), texts.currentNode.textContent.trim()]);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_no_text_is_below_eleven_pixels_and_hand_and_points_stay_in_view(
+    browser: Browser, served: Served, width: int, height: int
+) -> None:
+    for players in (["human", "greedy"], ["human", "greedy", "random", "greedy"]):
+        page = new_page(browser, {"width": width, "height": height})
+        sit_down(page, served.open_table(*players, seed=3))
+        for which in range(14):
+            assert wait_for_turn(page)
+            texts = page.evaluate(TEXT_SIZES)
+            assert len(texts) > 40
+            assert [text for text in texts if text[0] < 11] == []
+            assert is_as_wide_as_its_window(page)
+            for place in (0, 10_000):
+                page.evaluate("y => scrollTo(0, y)", place)
+                assert is_in_view(page, "[data-target^=hand-0]") and is_in_view(page, "#scores b, .player text")
+            page.evaluate("scrollTo(0, 0)")
+            at = page.get_attribute("body", "data-at")
+            choices = page.locator("#choices button")
+            choices.nth(which % choices.count()).evaluate("button => button.click()")
+            wait_for_change(page, at)
+        close(page)
+
+
+def is_in_view(page: Page, selector: str) -> bool:
+    """Whether one of these can be seen without scrolling; a person without cards has none."""
+    return bool(
+        page.evaluate(
+            """selector => {
+              const boxes = [...document.querySelectorAll(selector)].map((one) => one.getBoundingClientRect());
+              return !boxes.length || boxes.some((box) => box.width && box.top >= 0 && box.bottom <= innerHeight);
+            }""",
+            selector,
+        )
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, served: Served, replay: str, scheme: str) -> None:
+    page = new_page(browser)
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    sit_down(page, served.open_table("human", "greedy", "random", "greedy"))
+    for which in range(5):
+        assert wait_for_turn(page)
+        check_by_axe(page)
+        click_on_the_board(page, which)
+    assert wait_for_turn(page)
+    page.keyboard.press("h")
+    page.wait_for_selector("#choices .bar")
+    check_by_axe(page)
+    page.click("#help")
+    check_by_axe(page)
+    page.keyboard.press("Escape")
+    finish(served.table(page))
+    page.reload()
+    page.wait_for_selector("#end table")
+    check_by_axe(page)
+    for address in (f"http://127.0.0.1:{served.port}/", f"http://127.0.0.1:{served.port}/tables/none", replay):
+        page.goto(address)
+        page.wait_for_selector("#tables li, main h2, #moves li")
+        check_by_axe(page)
+    close(page)
+
+
+def check_by_axe(page: Page) -> None:
+    page.evaluate("document.getAnimations().forEach((animation) => animation.finish())")
+    found = Axe().run(page).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert serious == [], [(one["id"], [node["html"] for node in one["nodes"]]) for one in serious]
+
+
+def test_queues_and_marbles_are_told_to_those_who_cannot_see(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    page.goto(served.open_table("human", "greedy", pace=None))
+    page.wait_for_selector("#board .lane, #board [data-target=lane-supply]")
+    state = served.table(page).games.public_state()
+    names = ["human", "greedy"]
+    lane = ", ".join(names[seat] for seat in state["lanes"][0])
+    expect(page.get_by_role("group", name=f"Supply lane, from the bottom: {lane}")).to_have_count(1)
+    queue = ", ".join(names[seat] for seat in state["dungeons"][0]["queue"]) or "none"
+    expect(page.get_by_role("group", name=f"Queue: {queue}.").first).to_be_visible()
+    close(page)
+
+
+def test_a_choice_without_a_connection_is_kept_and_made_later(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    sit_down(page, served.open_table("human", "human", pace=None))
+    served.table(page).sit(1)
+    if served.table(page).turn != 0:
+        finish_turn_of_the_other(served.table(page))
+    page.reload()
+    assert wait_for_turn(page)
+    moves = len(served.table(page).moves)
+    served.store.save(page.url.split("/")[4].partition("#")[0], served.table(page))()
+    served.stop()
+    expect(page.locator("#notice")).to_contain_text("trying again")
+    assert float(page.locator("#board").evaluate("b => getComputedStyle(b).opacity")) < 0.6
+    page.locator("#choices button").first.click()
+    expect(page.locator("#notice")).to_contain_text("is kept and will be made when it is back")
+    served.start()
+    page.wait_for_selector("body[data-online=true]")
+    expect(page.locator("#notice")).to_be_hidden()
+    wait_until(lambda: len(served.table(page).moves) == moves + 1)
+    close(page)
+
+
+def finish_turn_of_the_other(table: Any) -> None:
+    while table.turn != 0:
+        table.step(int(table.games.sample_actions()[0]))
+
+
+def wait_until(happened: Any) -> None:
+    deadline = time.monotonic() + PATIENCE / 1000
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_what_cannot_be_chosen_says_why_and_pieces_say_what_they_are(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    sit_down(page, served.open_table("human", "greedy", "greedy", seed=4))
+    reasons = set()
+    while wait_for_turn(page) and len(reasons) < 3:
+        for blocked in page.locator(".board .blocked").all()[:2]:
+            blocked.hover(force=True)
+            expect(page.locator("#tip")).to_contain_text("Not now: ")
+            reasons.add(page.inner_text("#tip").split(".")[0])
+        at = page.get_attribute("body", "data-at")
+        page.keyboard.press("1")
+        wait_for_change(page, at)
+    assert len(reasons) >= 3, reasons
+    for piece, text in (("token-", "market value"), ("adventurer-", "Adventurer of"), ("marker-", "in the market")):
+        page.locator(f".board [data-piece^={piece}]").first.hover(force=True)
+        expect(page.locator("#tip")).to_contain_text(text)
+    close(page)
+
+
+def test_lessons_come_one_by_one_and_can_be_skipped(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    sit_down(page, served.open_table("human", "greedy"))
+    assert wait_for_turn(page)
+    expect(page.locator("#lesson")).to_contain_text("1 of 5. The slide")
+    page.click("#lesson-done")
+    expect(page.locator("#lesson-title")).not_to_contain_text("The slide")
+    page.click("#help")
+    expect(page.locator("#rules")).to_contain_text("Scoring")
+    box = page.locator("#rules").bounding_box()
+    assert box is not None and box["height"] <= DESKTOP["height"], "one screen"
+    page.click("#rules-lessons")
+    expect(page.locator("#lesson")).to_contain_text("1 of 5. The slide")
+    page.click("#lesson-skip")
+    expect(page.locator("#lesson")).to_be_hidden()
+    page.reload()
+    assert wait_for_turn(page)
+    expect(page.locator("#lesson")).to_be_hidden()
+    close(page)
+
+
+def test_what_others_changed_is_outlined_and_the_used_marble_is_marked(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    page.emulate_media(reduced_motion="reduce")
+    sit_down(page, served.open_table("human", "greedy", seed=3))
+    outlined = marked = 0
+    for _ in range(14):
+        assert wait_for_turn(page)
+        outlined += page.locator(".board .changed").count() > 0
+        marked += page.locator(".board .used").count()
+        assert page.locator(".board .used").count() == (page.get_attribute("body", "data-phase") == "return_marble")
+        assert page.evaluate("document.getAnimations().length") == 0
+        at = page.get_attribute("body", "data-at")
+        page.keyboard.press("1")
+        wait_for_change(page, at)
+        assert page.evaluate("document.activeElement !== null")
+    assert outlined > 5 and marked > 0
+    close(page)
+
+
+def test_the_focus_never_falls_to_the_body(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    sit_down(page, served.open_table("human", "greedy", seed=3))
+    assert wait_for_turn(page)
+    page.locator("#choices button").first.focus()
+    for selector in ("#choices button", "#hint", "#choices button", "#undo", ".board .legal", "#answers button"):
+        assert wait_for_turn(page)
+        if page.locator(selector).count() == 0:
+            continue
+        at = page.get_attribute("body", "data-at")
+        page.locator(selector).first.focus()
+        page.keyboard.press("Enter")
+        if selector == "#hint":
+            page.wait_for_selector("#choices .bar")
+        elif page.locator("#answers button:focus").count() == 0:
+            wait_for_change(page, at)
+        assert page.evaluate("document.activeElement.tagName") != "BODY", selector
+    close(page)
+
+
+def test_an_unknown_table_is_a_page_and_tables_can_be_deleted(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    answer = page.goto(f"http://127.0.0.1:{served.port}/tables/nothing")
+    assert answer is not None and answer.status == 404
+    page.get_by_role("link", name="See all tables").click()
+    page.get_by_label("Your name").fill("Ann")
+    page.get_by_label("Seed").fill("7")
+    page.get_by_role("button", name="Open the table").click()
+    page.wait_for_selector("#leave")
+    table = served.table(page)
+    assert table.seed == seed_of_game(7) and table.names[0] == "Ann"
+    page.get_by_role("link", name="All tables").click()
+    expect(page.locator("#tables li")).to_contain_text("Ann, greedy")
+    assert page.locator("#tables time").get_attribute("datetime")
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator("#tables li")).to_have_text("None yet.")
+    assert served.store.tables == {} and list(served.folder.iterdir()) == []
     close(page)
 
 
@@ -293,7 +565,7 @@ def test_the_table_fits_on_a_small_screen(browser: Browser, served: Served) -> N
     assert wait_for_turn(page)
     assert page.evaluate("document.documentElement.scrollHeight") <= DESKTOP["height"]
     assert is_as_wide_as_its_window(page)
-    boxes = [page.locator(part).bounding_box() for part in (".board", "#answers", ".play .controls", "#log")]
+    boxes = [page.locator(part).bounding_box() for part in (".board", "#tray", ".play .controls", "#log")]
     for box in boxes:
         assert box is not None and box["y"] + box["height"] <= DESKTOP["height"]
     close(page)
@@ -373,9 +645,39 @@ def test_bars_slider_list_and_chart_of_a_replay(browser: Browser, replay: str) -
     assert chart is not None and page.locator("#chart polyline").count() == 6
     page.mouse.click(chart["x"] + chart["width"] - 22, chart["y"] + 20)
     assert len(set(page.inner_text("#count").split(" / "))) == 1
+    assert page.locator("#values").is_hidden(), "greedy gives no values"
     page.select_option("#game", "1")
     assert page.locator(".part.player").count() == 2
     assert page.locator("#opinion").is_hidden()
+    assert page.url.endswith("#game=2&step=0")
+    close(page)
+
+
+def test_a_replay_names_its_evaluator_lists_mistakes_and_opens_at_a_step(browser: Browser, tmp_path: Path) -> None:
+    games = GameBatch(1, 2, seed=2, ruleset=SHORT)
+    record = GameRecord.follow(games)
+    games.play_random(10_000)
+    record.annotate("greedy")
+    decided = [event for event in record.events if "probabilities" in event]
+    for event in decided:
+        event["value"] = 0.5 if event["player"] else -0.11
+    record.to_html(tmp_path / "game.html")
+    page = new_page(browser)
+    page.goto(f"{(tmp_path / 'game.html').as_uri()}#game=1&step=30")
+    expect(page.locator("#count")).to_contain_text("30 /")
+    expect(page.locator("#evaluator")).to_have_text("greedy's view")
+    while not page.locator("#choices li").count():
+        page.click("#next")
+    expect(page.locator("#value")).to_contain_text("(+1 is a win)")
+    assert page.inner_text("#value").split(" ")[:2] in (["red", "−0.11"], ["blue", "+0.50"])
+    assert page.locator("#values polyline").count() == 4
+    wrong = sum(event["probabilities"][event["move"]] < 0.8 for event in decided)
+    assert page.locator("#mistakes button").count() == min(8, wrong) > 0
+    page.locator("#mistakes button").first.click()
+    assert page.locator("#choices .moved").inner_text() != page.locator("#choices .told").first.inner_text()
+    assert page.locator(".board .hinted").count() > 0 or page.locator("#choices .told").first.is_visible()
+    page.evaluate("location.hash = '#game=1&step=3'")
+    expect(page.locator("#count")).to_contain_text("3 /")
     close(page)
 
 

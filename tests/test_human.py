@@ -1,4 +1,4 @@
-"""The person at the terminal: what is shown, what may be answered, and how he leaves."""
+"""The person at the terminal: what is shown, what may be answered, and how they leave."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from helpers import ODD_RULES, TEXT
-from montecristo_agents.human import HumanAgent, PlayerLeft
+from montecristo_agents.human import HumanAgent, PlayerLeft, news
 from montecristo_env import GameBatch, InvalidArgument, PublicView, Ruleset, actions, make_agent
 from montecristo_env.core.constants import Decision
 from montecristo_env.render.words import describe
 
-WIDTH = 100
+WIDTH = 80
 NAMES = ["Red", "Blue", "Green", "Yellow"]
 
 
@@ -178,6 +178,44 @@ def test_the_rules_of_the_game_shown_are_its_own() -> None:
     assert len(re.findall(r"  3 (?:Gold|Ruby|Sapphire|Emerald|Diamond)$", shown, re.MULTILINE)) == 4
 
 
+def test_what_others_did_is_told_in_words_between_two_questions() -> None:
+    games = GameBatch(1, 2, seed=5)
+    script = "1\n" * 400
+    screen = io.StringIO()
+    agent = HumanAgent(answers=io.StringIO(script), screen=screen)
+    told: list[str] = []
+    while not games.over[0]:
+        if games.current_player[0] == 0:
+            before = games.public_state()
+            start = screen.tell()
+            games.step(agent.act(PublicView(games), np.arange(1)))
+            shown = " ".join(screen.getvalue()[start:].split())
+            told += re.findall(r"Since your last choice: ([^.]*)\.", shown)
+            assert before["phase"] != "over"
+        else:
+            games.step(games.sample_actions())
+    text = " ".join(told)
+    assert len(told) > 20
+    for words in ("Blue 1 to dungeon", "put into", "is now", "got ", "scored "):
+        assert words in text, words
+
+
+def test_the_news_name_every_change_of_queues_and_scores() -> None:
+    games = GameBatch(1, 3, seed=2)
+    for _ in range(200):
+        before = games.public_state()
+        games.step(games.sample_actions())
+        after = games.public_state()
+        words = news(before, after, NAMES)
+        for seat in range(3):
+            gain = after["scores"][seat] - before["scores"][seat]
+            assert (f"{NAMES[seat]} scored {gain}" in words) == (gain > 0)
+        arrived = any(
+            len(a["queue"]) > len(b["queue"]) for a, b in zip(after["dungeons"], before["dungeons"], strict=True)
+        )
+        assert not arrived or any("to dungeon" in line for line in words)
+
+
 def test_what_is_hidden_is_not_shown() -> None:
     games = GameBatch(1, 4, seed=1)
     games.play_random(80)
@@ -203,7 +241,7 @@ while True:
 """
 
 
-def test_plays_in_a_terminal_in_colour_until_he_leaves() -> None:
+def test_plays_in_a_terminal_in_colour_until_they_leave() -> None:
     ours, theirs = pty.openpty()
     child = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)

@@ -28,7 +28,7 @@ LAYERS = [
     ["montecristo_env.games", "montecristo_env.symmetry"],
     ["montecristo_env.agent", "montecristo_env.tables"],
     ["montecristo_env.web", "montecristo_env.web.extras"],
-    ["montecristo_env.web.move_log"],
+    ["montecristo_env.web.move_log", "montecristo_env.web.reasons"],
     ["montecristo_env.web.replay_page"],
     ["montecristo_env.record"],
     ["montecristo_env.renderer", "montecristo_env.learner", "montecristo_env.replay", "montecristo_env.web.sessions"],

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,12 +19,12 @@ import pytest
 from montecristo_env import DamagedRecord, GameBatch, GameRecord, InvalidArgument, PublicView, Ruleset
 from montecristo_env.agent import Evaluation, opinion
 from montecristo_env.render import Drawing
-from montecristo_env.render.board import draw_board, draw_parts
+from montecristo_env.render.board import board_parts, draw_board
 from montecristo_env.render.markup import to_svg
 from montecristo_env.render.primitives import Group
 from montecristo_env.replay import write_replay
 from montecristo_env.web.move_log import display_names
-from montecristo_env.web.replay_page import replay_page
+from montecristo_env.web.replay_page import ReplayPage
 
 ODD_NAMES = ["</script><b>&", "Ünal\x00\ud800", "{{data}}"]
 
@@ -61,6 +62,14 @@ def shown(data: dict[str, Any], step: int) -> dict[str, str]:
     return dict(zip(data["places"], parts, strict=True))
 
 
+def shown_data(record: GameRecord) -> dict[str, Any]:
+    """All that a page with this game alone holds of it."""
+    page = ReplayPage()
+    record.show_on(page)
+    data = page.data()
+    return data | data["games"][0]
+
+
 def data_of(html: str) -> Any:
     (text,) = re.findall(r'<script id="replays" type="application/json">(.*?)</script>', html, re.DOTALL)
     return json.loads(text)
@@ -72,10 +81,10 @@ def data_of(html: str) -> Any:
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_every_step_shows_the_board_that_the_other_outputs_draw(n: int) -> None:
     record = played(n, 120)
-    data = json.loads(json.dumps(record.replay_data()))
+    data = json.loads(json.dumps(shown_data(record)))
     positions = list(record.replay())
     assert len(data["steps"]) == len(positions)
-    for step in range(0, len(positions), 7):
+    for step in range(0, len(positions), 3):
         rules, state = record.ruleset, positions[step].games.public_state()
         names = display_names(record.players)
         whole = to_svg(draw_board(state, names=names, target=rules.target)).replace("\n", "")
@@ -91,7 +100,7 @@ def test_the_parts_are_the_whole_board_but_for_its_header() -> None:
         (whole,) = draw_board(state).items
         assert isinstance(whole, Group)
         _, header, *rest = whole.items
-        drawn = [shape for part in draw_parts(state).values() for shape in Drawing(0, 0, "", (part,)).shapes()]
+        drawn = [shape for part in board_parts(state).values() for shape in Drawing(0, 0, "", (part.draw(),)).shapes()]
         expected = list(Drawing(0, 0, "", tuple(rest)).shapes())
         assert header.box[3] < 60
         assert sorted(map(repr, drawn)) == sorted(map(repr, expected))
@@ -99,7 +108,7 @@ def test_the_parts_are_the_whole_board_but_for_its_header() -> None:
 
 def test_moves_are_told_in_order_with_forced_ones_and_chance() -> None:
     record = played(3)
-    data = record.replay_data()
+    data = shown_data(record)
     told = [entry for entry in data["moves"] if entry["kind"] != "score"]
     assert len(told) == len(record.events)
     for entry, event in zip(told, record.events, strict=True):
@@ -132,26 +141,42 @@ def test_the_file_needs_nothing_else_and_is_small(tmp_path: Path) -> None:
 
 def test_no_name_can_break_the_page(tmp_path: Path) -> None:
     record = played(3)
-    html = replay_page([record.replay_data()])
+    page = ReplayPage()
+    record.show_on(page)
+    html = page.html()
     assert html.count("</script>") == 2  # those of the page
     assert "<b>" not in html
-    (data,) = data_of(html)
+    (data,) = data_of(html)["games"]
     assert [player["name"] for player in data["players"]] == ["</script><b>&", "Ünal", "{{data}}"]
 
 
 def test_several_records_share_a_page(tmp_path: Path) -> None:
     write_replay([played(2), played(4)], tmp_path / "games.html")
-    replays = data_of((tmp_path / "games.html").read_text(encoding="utf-8"))
+    replays = data_of((tmp_path / "games.html").read_text(encoding="utf-8"))["games"]
     assert [len(data["players"]) for data in replays] == [2, 4]
     with pytest.raises(InvalidArgument, match="at least one record"):
         write_replay([], tmp_path / "none.html")
+
+
+def test_fifty_games_share_what_they_have_in_common(tmp_path: Path) -> None:
+    records = []
+    for seed in range(50):
+        games = GameBatch(1, 3, seed=seed)
+        records.append(GameRecord.follow(games))
+        games.play_random(10_000)
+    start = time.process_time()
+    write_replay(records, tmp_path / "games.html")
+    assert time.process_time() - start < 60  # some seconds on a quiet machine
+    write_replay(records[:1], tmp_path / "game.html")
+    assert (tmp_path / "games.html").stat().st_size < 10_000_000
+    assert len(data_of((tmp_path / "game.html").read_text(encoding="utf-8"))["games"]) == 1
 
 
 def test_an_unfinished_game_can_be_shown(tmp_path: Path) -> None:
     record = played(2, 10)
     assert record.result is None
     record.to_html(tmp_path / "game.html")
-    assert len(data_of((tmp_path / "game.html").read_text())[0]["steps"]) > 10
+    assert len(data_of((tmp_path / "game.html").read_text())["games"][0]["steps"]) > 10
 
 
 def test_the_replay_does_not_depend_on_what_is_hidden() -> None:
@@ -160,8 +185,8 @@ def test_the_replay_does_not_depend_on_what_is_hidden() -> None:
     games.play_random(60)
     other = copy.deepcopy(record)
     other.seed = 1
-    data = json.dumps(record.replay_data())
-    assert data == json.dumps(other.replay_data())
+    data = json.dumps(shown_data(record))
+    assert data == json.dumps(shown_data(other))
     assert str(record.seed) not in data
 
 
@@ -180,6 +205,8 @@ def test_a_record_can_be_annotated_by_an_agent_and_stays_sound() -> None:
             assert sum(event["probabilities"].values()) == pytest.approx(1, abs=0.01)
             assert event["move"] in event["probabilities"]
             assert event["value"] == -0.25
+    assert record.evaluator == "thinker"
+    record.evaluator = None
     for event in record.events:
         event.pop("probabilities", None)
         event.pop("value", None)
@@ -188,16 +215,17 @@ def test_a_record_can_be_annotated_by_an_agent_and_stays_sound() -> None:
 
 def test_what_an_agent_thinks_is_shown_at_the_decision() -> None:
     record = played(2)
-    assert not [step for step in record.replay_data()["steps"] if "opinion" in step]
+    assert not [step for step in shown_data(record)["steps"] if "opinion" in step]
     record.annotate(Thinker())
-    data = record.replay_data()
+    data = shown_data(record)
     for step, position in zip(data["steps"], record.replay(), strict=True):
         legal = position.games.legal_actions(0)
         assert ("opinion" in step) == (len(legal) > 1)
         if "opinion" in step:
-            words, chances = zip(*step["opinion"]["choices"], strict=True)
+            words = [choice["words"] for choice in step["opinion"]["choices"]]
+            chances = [choice["probability"] for choice in step["opinion"]["choices"]]
             assert len(set(words)) == len(legal)
-            assert list(chances) == sorted(chances, reverse=True)
+            assert chances == sorted(chances, reverse=True)
             assert step["opinion"]["moved"] in words
             assert step["opinion"]["value"] == -0.25
 
@@ -284,7 +312,7 @@ def test_the_command_line_writes_a_page_beside_the_record(tmp_path: Path) -> Non
     done = run(tmp_path / "a.json", tmp_path / "b.json", "--annotate", "greedy")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(tmp_path / "a.html")
-    replays = data_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+    replays = data_of((tmp_path / "a.html").read_text(encoding="utf-8"))["games"]
     assert len(replays) == 2 and any("opinion" in step for step in replays[1]["steps"])
 
 

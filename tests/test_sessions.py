@@ -42,6 +42,7 @@ from montecristo_env.render.board import draw_board
 from montecristo_env.render.targets import target
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.web.move_log import move_log
+from montecristo_env.web.reasons import reasons
 from montecristo_env.web.server import HINTS_AT_ONCE, LONGEST_MESSAGE, MOST_HINTS, make_app
 from montecristo_env.web.sessions import MOST_TABLES, Refused, Session, SessionStore
 
@@ -275,8 +276,9 @@ def test_a_hint_says_what_an_agent_would_do_and_how_sure_it_is(client: TestClien
         before = table.games.states.tobytes()
         hint = asked(socket, {"do": "hint", "agent": "greedy"}, "hint")
     assert hint["agent"] == "greedy" and hint["value"] is None
-    assert hint["choices"][0][1] == 1
-    assert sum(probability for _, probability in hint["choices"]) == pytest.approx(1)
+    assert hint["choices"][0]["probability"] == 1
+    assert sum(choice["probability"] for choice in hint["choices"]) == pytest.approx(1)
+    assert {choice["action"] for choice in hint["choices"]} == {str(a) for a in table.games.legal_actions(0)}
     assert len(hint["choices"]) == len(table.games.legal_actions(0))
     assert table.games.states.tobytes() == before
 
@@ -393,6 +395,99 @@ def test_tokens_are_neither_repeated_nor_kept_on_disk(store: SessionStore) -> No
     kept = "".join(path.read_text() for path in store.folder.iterdir())
     assert len(tokens) == 2
     assert not [token for token in tokens if token in kept or token in json.dumps(table.view([0, 1]))]
+
+
+def test_people_have_names_of_their_own_and_they_are_kept(client: TestClient, store: SessionStore) -> None:
+    identity, table = opened(store, "human", "human", "greedy")
+    play_on(table, 30)
+    store.save(identity, table)()
+    moves = table.moves
+    with connected(client, identity) as socket:
+        asked(socket, {"do": "sit", "seat": 1, "name": "  Ann   of Arles "}, "seat")
+        assert "name must be given as str" in refused(socket, {"do": "sit", "seat": 0, "name": 7})
+    assert table.names == ["human", "Ann of Arles", "greedy"] and table.moves == moves
+    again = loaded(store.folder).tables[identity]
+    assert again.names == table.names and again.log == table.log
+    assert table.public_record().players == table.names
+    table.leave(1)
+    assert table.names == ["Red human", "Blue human", "greedy"]
+
+
+def test_a_table_is_deleted_by_those_who_sit_there_or_when_nobody_does(client: TestClient, store: SessionStore) -> None:
+    taken, table = opened(store, "human", "human")
+    free, _ = opened(store, "human", "greedy")
+    token = table.sit(0)
+    with connected(client, free) as socket:
+        awaited(socket, "table")
+        answer = client.request("DELETE", f"/tables/{free}", json={"tokens": []}, headers=OURS)
+        assert answer.status_code == 200
+        assert "deleted" in awaited(socket, "gone")["message"]
+    for tokens in ([], ["x"], [7]):
+        answer = client.request("DELETE", f"/tables/{taken}", json={"tokens": tokens}, headers=OURS)
+        assert answer.status_code == 400 and "sits at this table" in answer.json()["error"]
+    assert client.request("DELETE", f"/tables/{taken}", json={"tokens": [token]}).status_code == 403  # no origin
+    assert list(store.tables) == [taken]
+    assert client.request("DELETE", f"/tables/{taken}", json={"tokens": [token]}, headers=OURS).status_code == 200
+    assert store.tables == {} and files(store) == {}
+    assert client.request("DELETE", f"/tables/{taken}", json={"tokens": []}, headers=OURS).status_code == 400
+
+
+def test_a_rematch_is_for_those_who_sat_there_once_the_game_is_over(client: TestClient, store: SessionStore) -> None:
+    identity, table = opened(store, "human", "random")
+    token = table.sit(0)
+    with connected(client, identity, token) as socket, connected(client, identity) as watcher:
+        assert "when the game is over" in refused(socket, {"do": "rematch"})
+        play_on(table, 2000)
+        assert "only those who sit" in refused(watcher, {"do": "rematch"})
+        view = asked(socket, {"do": "rematch"}, "table")
+        while not view["next_table"]:
+            view = awaited(socket, "table")
+        asked(socket, {"do": "rematch"}, "table")
+    assert len(store.tables) == 2 and store.tables[view["next_table"]].players == ["human", "random"]
+
+
+def test_points_of_scoring_rounds_and_bonuses_add_up(store: SessionStore) -> None:
+    for n in (2, 4):
+        _, table = opened(store, *["human"] * n, seed=n)
+        play_on(table, 2000)
+        gains = np.array([scoring["gains"] for scoring in table.scorings])
+        assert gains.sum(axis=0).tolist() == table.games.public_state()["scores"]
+        assert {scoring["bonus"] for scoring in table.scorings} == {True, False}
+        assert all(sum(s["gains"]) == 2 for s in table.scorings if s["bonus"])
+
+
+def test_the_winner_is_spoken_to(store: SessionStore) -> None:
+    _, table = opened(store, "human", "human")
+    play_on(table, 2000)
+    winners = table.games.public_state()["winners"]
+    for seat in range(2):
+        title = table.view([seat])["title"]
+        assert title.startswith("You win with" if winners == [seat] else "You and" if seat in winners else "")
+        assert ("You" in title) == (seat in winners)
+    assert "You" not in table.view()["title"] and "You" not in table.view([0, 1])["title"]
+
+
+def test_reasons_are_given_for_what_is_not_legal_and_prices_are_those_of_the_rules() -> None:
+    met: set[str] = set()
+    for n in (2, 3, 4):
+        games = GameBatch(1, n, seed=n)
+        for _ in range(1500):
+            state, legal = games.public_state(), games.legal_actions(0)
+            places = {target(action, state) for action in legal}
+            found = reasons(games)
+            drawn = {group.target for group in draw_board(state).groups()}
+            assert not places & set(found) and set(found) <= drawn
+            for place, reason in found.items():
+                met.add(re.sub(r"\d+|gold|ruby|sapphire|emerald|diamond", "X", reason))
+                if price := re.fullmatch(r"needs (\d) \w+ bags?; you have (\d+)", reason):
+                    assert int(price[2]) < int(price[1]) == int(place[-1])
+            if state["phase"] == "take":  # every token that is there can be taken, or it is said why not
+                letter = "ABCDEF"[state["gather_dungeon"]]
+                tokens = {f"token-{letter}-{token}" for token in state["dungeons"][state["gather_dungeon"]]["tokens"]}
+                assert tokens == {place for place in places | set(found) if place.startswith("token")}
+            games.step(games.sample_actions())
+            games.reset(games.over.nonzero()[0])
+    assert len(met) >= 10, met
 
 
 # --- Nothing gets lost -----------------------------------------------------------------------------------------------
@@ -594,7 +689,9 @@ def test_files_of_tables_are_for_their_owner_alone(client: TestClient, store: Se
         for seat in (0, 1):
             asked(socket, {"do": "sit", "seat": seat}, "seat")
         view = table.view([0, 1])
-        asked(socket, {"do": "move", "action": view["legal"][0]["action"], "at": view["at"]}, "table")
+        socket.send_json({"do": "move", "action": view["legal"][0]["action"], "at": view["at"]})
+        while awaited(socket, "table")["at"] == view["at"]:
+            pass
     modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in (store.folder, *store.folder.iterdir())}
     assert modes == {"": 0o700, ".json": 0o600, ".seats": 0o600}
 
@@ -779,7 +876,7 @@ def test_unknown_tables_are_refused(client: TestClient, store: SessionStore, pat
         answer = client.get(f"/tables/{identity}{path}")
         assert answer.status_code == 404 and answer.json()["error"]
     with connected(client, "nothing") as socket:
-        assert "there is no table 'nothing'" in awaited(socket, "error")["message"]
+        assert "there is no table 'nothing'" in awaited(socket, "gone")["message"]
         with pytest.raises(WebSocketDisconnect):
             socket.receive_json()
 
@@ -804,7 +901,7 @@ def test_paths_outside_are_refused(client: TestClient, path: str) -> None:
 
 def test_other_methods_are_refused(client: TestClient, store: SessionStore) -> None:
     identity, _ = opened(store, "human", "greedy")
-    for method, path in (("PUT", "/tables"), ("DELETE", f"/tables/{identity}"), ("POST", "/")):
+    for method, path in (("PUT", "/tables"), ("DELETE", "/tables"), ("PUT", f"/tables/{identity}"), ("POST", "/")):
         assert client.request(method, path, headers=OURS).status_code == 405
 
 
@@ -1024,7 +1121,8 @@ def test_an_agent_that_cannot_be_made_says_why_when_it_is_asked(client: TestClie
         (["--players", "human"], "2 to 4 players, not 1"),
         (["--agents", "policy"], "policy needs the path"),
         (["--port", "70000"], "port must be from 0 to 65535, but is 70000"),
-        (["--seed", "-1"], "seed"),
+        (["--seed", "7"], "a seed is that of a new table: give --players"),
+        (["--seed", "-1", "--players", "human", "greedy"], "seed"),
         (["--host", "256.1.1.1"], "cannot listen on port 8000 of 256.1.1.1"),
         (["--agents", "mcts:many", "--port", "0"], "number of simulations must be"),
     ],
@@ -1043,6 +1141,7 @@ def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"play: cannot listen on port {port} of 127.0.0.1: Address already in use")
+    assert "--port 0" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -1058,6 +1157,7 @@ def test_help_of_which_nobody_reads_the_end_ends_quietly(module: str) -> None:
 
 def test_the_address_is_told_before_anything_is_compiled(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "montecristo_env.play", "--no-browser", "--port", "0", "--folder", str(tmp_path)]
+    command += ["--players", "human", "greedy"]
     env = os.environ | {"MONTECRISTO_CACHE_DIR": str(tmp_path / "cache")}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=env, stdout=pipe, stderr=subprocess.STDOUT, text=True) as server:

@@ -1,18 +1,20 @@
 """A person at the terminal."""
 
 import sys
-from collections.abc import Sequence
-from typing import TextIO
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env import actions, render
 from montecristo_env.agent import PublicView
-from montecristo_env.core.actions import Action
-from montecristo_env.core.constants import COLOURS
+from montecristo_env.core.actions import DUNGEON_LETTERS, Action
+from montecristo_env.core.constants import COLOURS, Lane, Zone
 from montecristo_env.render.text import WIDTH
-from montecristo_env.render.words import describe
+from montecristo_env.render.words import KIND_NAMES, LANE_NAMES, ZONE_NAMES, describe, long_name
 
 QUIT = ("quit", "exit", "q")
 HELP = ("?", "help")
@@ -34,10 +36,14 @@ class HumanAgent:
     """
 
     name = "human"
+    interactive = True
+    """A person is asked: who lets agents play shows no progress bar, and plays one game after the other."""
 
     def __init__(self, *, answers: TextIO | None = None, screen: TextIO | None = None) -> None:
         self._answers = answers or sys.stdin
         self._screen = screen or sys.stdout
+        self._seen: dict[int, dict[str, Any]] = {}
+        """By game, the public state at its last question."""
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row, each asked for in turn."""
@@ -51,8 +57,13 @@ class HumanAgent:
         state, legal = games.public_state(game), games.legal_actions(game)
         values, adventurers = games["market_values"][game].tolist(), games["card_adventurers"][game].tolist()
         colour = self._screen.isatty()
-        self._show(render.ansi(games, game, colour=colour))
         names = [colour.capitalize() for colour in COLOURS]
+        before = self._seen.get(game)
+        if before is not None and before["round"] <= state["round"] and len(before["scores"]) == len(state["scores"]):
+            told = "; ".join(news(before, state, names)) or "nothing"
+            self._show(textwrap.fill(f"Since your last choice: {told}.", WIDTH) + "\n")
+        self._seen[game] = state
+        self._show(render.ansi(games, game, colour=colour))
         described = [describe(action, state, names, values, adventurers) for action in legal]
         self._show("\n" + "\n".join(_columns(described)))
         question = f"{COLOURS[state['current_player']].capitalize()}, your choice (1 to {len(legal)}, ? for help): "
@@ -84,6 +95,37 @@ class HumanAgent:
         self._screen.write(f"{text}\n")
 
 
+def news(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """What has changed on the board between two public states of a game, in words."""
+    told = []
+    for letter, old, new in zip(DUNGEON_LETTERS, before["dungeons"], after["dungeons"], strict=True):
+        told += _counted(Counter(new["queue"]) - Counter(old["queue"]), names, f"to dungeon {letter}")
+        told += _counted(Counter(old["queue"]) - Counter(new["queue"]), names, f"back from dungeon {letter}")
+        arrived, gone = Counter(new["tokens"]) - Counter(old["tokens"]), Counter(old["tokens"]) - Counter(new["tokens"])
+        told += [f"{long_name(token)} put into {letter}" for token in arrived.elements()]
+        told += [f"{long_name(token)} gone from {letter}" for token in gone.elements()]
+    for zone in Zone:
+        visitors = sorted(set(after["zones"][zone]) - set(before["zones"][zone]))
+        told += [f"{names[seat]} visited {ZONE_NAMES[zone]}" for seat in visitors]
+    for lane in Lane:
+        if before["lanes"][lane] != after["lanes"][lane]:
+            marbles = "".join(names[seat][0] for seat in after["lanes"][lane]) or "empty"
+            told.append(f"lane {LANE_NAMES[lane]} is now {marbles}")
+    if before["market"] != after["market"]:
+        told.append(f"market is now {', '.join(KIND_NAMES[kind] for kind in after['market'])}")
+    for seat, (old_hand, new_hand) in enumerate(zip(before["hands"], after["hands"], strict=True)):
+        gained = Counter(new_hand) - Counter(old_hand)
+        told += [f"{names[seat]} got {long_name(card)}" for card in gained.elements()]
+    for seat, (old_score, new_score) in enumerate(zip(before["scores"], after["scores"], strict=True)):
+        if new_score > old_score:
+            told.append(f"{names[seat]} scored {new_score - old_score}")
+    return told
+
+
+def _counted(seats: Counter[int], names: Sequence[str], where: str) -> list[str]:
+    return [f"{names[seat]} {count} {where}" for seat, count in sorted(seats.items())]
+
+
 def _columns(texts: Sequence[str]) -> list[str]:
     """Numbered texts, in as many columns as fit if there are many."""
     entries = [f"{number:>3}  {text}" for number, text in enumerate(texts, start=1)]
@@ -103,9 +145,11 @@ def _refusal(answer: str, legal: Sequence[Action]) -> str:
 def _help(legal: Sequence[Action]) -> str:
     moves = "\n".join(_columns([str(action) for action in legal]))
     return (
-        "\nType the number of a choice, or the move itself as game records write it; quit leaves the game.\n"
-        "R, B, G, Y are the players red, blue, green and yellow. A kind and a number are a card with so many\n"
-        "bags or a token of that value: R2 is Ruby 2. W is a wild bag. === marks the lane in use. Places in a\n"
-        "lane are counted from the bottom: place 1 is 0 in a move.\n"
+        "\nType the number of a choice, or the move itself as game records write it;\n"
+        "quit leaves the game. R, B, G, Y are the players red, blue, green and yellow. A\n"
+        "kind and a number are a card with so many bags or a token of that value: R2 is\n"
+        "Ruby 2. W is a wild bag. === marks the lane in use; lanes are Supply,\n"
+        "Adventurers, Chest and Rearrange. Places in a lane are counted from the bottom:\n"
+        "place 1 is 0 in a move.\n"
         f"The moves you can make now:\n{moves}"
     )

@@ -21,7 +21,7 @@ from montecristo_env.core.chance import (
 )
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, TOKENS_DRAWN, Decision
 from montecristo_env.core.layout import STATE, Row, States, aligned_zeros
-from montecristo_env.core.legal import NOTHING, legal_choices
+from montecristo_env.core.legal import NOTHING, bags_of, legal_choices
 from montecristo_env.core.observation import SCALE, SIZE, observe
 from montecristo_env.core.rules import apply, enter_lane, play, start
 from montecristo_env.core.scoring import WIN, write_rewards
@@ -372,6 +372,12 @@ def proceed(states: States, row: int, choice: int) -> None:
 
 
 @entry_point
+def count_bags(states: States, row: int, player: int, kind: int) -> int:
+    """All that a player could pay for a token of this kind, as the rules count it: for those who explain them."""
+    return bags_of(states[row], player, kind)
+
+
+@entry_point
 def prepare_draw(states: States, row: int, cards: int) -> None:
     """Shuffles already now, if drawing so many cards will need it: a replay can then arrange them (§4.3)."""
     s = states[row]
@@ -423,5 +429,6 @@ def _call_every_entry_point() -> None:
     restart_games(states, rows, False, 0, 1)
     lay_out(states, 0, seeds[0])
     proceed(states, 0, NONE)
+    count_bags(states, 0, 0, 0)
     prepare_draw(states, 0, 1)
     prepare_chest(states, 0)

@@ -108,13 +108,20 @@ def takeable(s: Row) -> np.uint64:
     if s.crew[player, dungeon] == 0:
         return choices
     for kind in range(KINDS):
-        bags = int(s.left_over_bags[player, kind]) + int(s.wilds[player])
-        for size in range(SIZES):
-            bags += (size + 1) * int(s.hands[player, kind * SIZES + size])
+        bags = bags_of(s, player, kind)
         for value in range(1, SIZES + 1):
             token = kind * SIZES + value - 1
             choices |= np.uint64(bags >= value and s.dungeon_tokens[dungeon, token] > 0) << np.uint64(token)
     return choices
+
+
+@kernel
+def bags_of(s: Row, player: int, kind: int) -> int:
+    """All that a player could pay for a token of this kind: left-over bags, wild bags and cards (§8.3, §8.4)."""
+    bags = int(s.left_over_bags[player, kind]) + int(s.wilds[player])
+    for size in range(SIZES):
+        bags += (size + 1) * int(s.hands[player, kind * SIZES + size])
+    return bags
 
 
 @kernel

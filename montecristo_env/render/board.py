@@ -1,10 +1,11 @@
 """The drawing of the board: from the public state of a game to shapes, which every output draws alike."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from montecristo_env.core.actions import DUNGEON_LETTERS, KIND_LETTERS
-from montecristo_env.core.constants import DUNGEONS, LANE_ROOM, TREASURE_PLACES, Lane, Zone
+from montecristo_env.core.constants import DUNGEONS, LANE_ROOM, LANES, TREASURE_PLACES, Lane, Zone
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.render.checks import check_names, check_settings, check_state
 from montecristo_env.render.pieces import (
@@ -41,11 +42,39 @@ DONE = "#eae6dd"
 
 _HEADER = Rect(0, 0, WIDTH, 52, INK)
 _CASTLE = Rect(MARGIN, 64, 832, 432, STONE)
-_SLIDE = Rect(860, 64, 308, 300, PANEL, EDGE, 1, 10)
-_MARKET = Rect(1176, 64, 88, 300, PANEL, EDGE, 1, 10)
-_TABLE = Rect(860, 372, 404, 124, PANEL, EDGE, 1, 10)
 _TICK = ((-7, 0), (-5, -2), (-2, 1), (5, -6), (7, -4), (-2, 5))
 _PLAYERS = Rect(MARGIN, 508, WIDTH - 2 * MARGIN, 200)
+_MIDDLE = Rect(860, 64, 404, 432)  # slide, market and table, beside the castle
+_MARKET_HEIGHT, _TABLE_HEIGHT, _BETWEEN = 64, 116, 8
+SMALLEST = 14  # of all text: 11 pixels where a part of the board is drawn at 0.8 of its size
+
+
+class _Places(NamedTuple):
+    """Where the parts are that move with the number of players."""
+
+    slide: Rect
+    market: Rect
+    table: Rect
+    players: tuple[Rect, ...]
+
+
+def _places(num_players: int) -> _Places:
+    """A panel is at most a third of the board wide, so that a phone can show it: with 2 players the table is beside."""
+    columns = max(3, num_players)
+    width = (_PLAYERS.width - (columns - 1) * GAP) / columns
+    bottom = [_PLAYERS._replace(x=_PLAYERS.x + column * (width + GAP), width=width) for column in range(columns)]
+    x, y, wide, high = _MIDDLE[:4]
+    panel = Rect(x, y, wide, high, PANEL, EDGE, 1, 10)
+    table = panel._replace(y=y + high - _TABLE_HEIGHT, height=_TABLE_HEIGHT)
+    if columns > num_players:
+        spare = bottom[num_players]
+        table = panel._replace(x=spare.x, y=spare.y, width=spare.width, height=spare.height)
+        tall = high
+    else:
+        tall = high - _TABLE_HEIGHT - _BETWEEN
+    slide = panel._replace(height=tall - _MARKET_HEIGHT - _BETWEEN)
+    market = panel._replace(y=y + tall - _MARKET_HEIGHT, height=_MARKET_HEIGHT)
+    return _Places(slide, market, table, tuple(bottom[:num_players]))
 
 
 def draw_board(
@@ -71,7 +100,7 @@ def draw_board(
     if not isinstance(target, int) or target < 1:
         raise InvalidArgument(f"target must be a whole number from 1, but is {target!r}")
     title = sentence(state, players)
-    parts = _parts(state, players, values, adventurers)
+    parts = {name: part.draw() for name, part in _parts(state, players, values, adventurers).items()}
     inside = [parts.pop(name) for name in list(parts) if name.startswith(("dungeon-", "zone-"))]
     castle = Group((*parts.pop("castle").items, *inside))
     paper = Rect(0, 0, WIDTH, HEIGHT, PAPER)
@@ -79,16 +108,25 @@ def draw_board(
     return Drawing(WIDTH, HEIGHT, title, (Group(tuple(items)),))
 
 
-def draw_parts(
+class Part(NamedTuple):
+    """A part of the board that can be drawn."""
+
+    content: Hashable
+    """All that the drawing depends on: parts of one name and the same content look the same."""
+    draw: Callable[[], Group]
+
+
+def board_parts(
     state: Mapping[str, Any],
     *,
     names: Sequence[str] | None = None,
     market_values: Sequence[int] = MARKET_VALUES,
     card_adventurers: Sequence[int] = CARD_ADVENTURERS,
-) -> dict[str, Group]:
+) -> dict[str, Part]:
     """The board without its header, in parts that a page can move about: a narrow screen has no room for it whole.
 
-    The arguments are those of `draw_board`. A part's `box` is its place on the board; "castle" lies behind others.
+    The arguments are those of `draw_board`. A part is drawn when its `draw` is called; its `box` is its place on the
+    board, and "castle" lies behind others.
     """
     check_state(state)
     players = check_names(names, len(state["scores"]))
@@ -97,23 +135,57 @@ def draw_parts(
 
 def _parts(
     state: Mapping[str, Any], players: Sequence[str], values: Sequence[int], adventurers: Sequence[int]
-) -> dict[str, Group]:
-    n = len(players)
-    width = (_PLAYERS.width - (n - 1) * GAP) / n
+) -> dict[str, Part]:
+    places = _places(len(players))
+    deciding = (state["current_player"], state["taking"])
+    in_play = ("offer", "drawn_tokens", "gather_order", "left_over_bags", "pile_size")
+    heaps = tuple(len(state[name]) for name in ("card_discard", "bag", "token_discard"))
+    own = ("scores", "supply", "marseille", "hands", "wilds", "gathered")
     return {
-        "castle": _walls(),
-        **{f"dungeon-{DUNGEON_LETTERS[dungeon]}": _dungeon(state, dungeon) for dungeon in range(DUNGEONS)},
-        **{f"zone-{zone.name.lower()}": _zone(state, zone) for zone in Zone},
-        "slide": _slide(state),
-        "market": _market(state, values),
-        "table": _table(state, adventurers),
+        "castle": Part((), _walls),
         **{
-            f"player-{seat}": player_panel(
-                state, seat, name, _PLAYERS._replace(x=_PLAYERS.x + seat * (width + GAP), width=width)
+            f"dungeon-{DUNGEON_LETTERS[dungeon]}": Part(
+                _frozen(
+                    state["dungeons"][dungeon].values(),
+                    dungeon in state["chest_dungeons"],
+                    state["gather_dungeon"] == dungeon and (True, state["taking"]),
+                ),
+                partial(_dungeon, state, dungeon),
             )
-            for seat, name in enumerate(players)
+            for dungeon in range(DUNGEONS)
+        },
+        **{
+            f"zone-{zone.name.lower()}": Part(_frozen(state["zones"][zone], len(players)), partial(_zone, state, zone))
+            for zone in Zone
+        },
+        "slide": Part(_frozen(state["lanes"], state["cylinder"], places.slide), partial(_slide, state, places.slide)),
+        "market": Part(_frozen(state["market"], values, places.market), partial(_market, state, values, places.market)),
+        "table": Part(
+            _frozen([state[name] for name in in_play], heaps, deciding, state["gather_dungeon"], adventurers, places),
+            partial(_table, state, adventurers, places.table),
+        ),
+        **{
+            f"player-{seat}": Part(
+                _frozen(
+                    [state[name][seat] for name in own],
+                    [seat == state[name] for name in ("current_player", "active_player")],
+                    state["current_player"] < 0,
+                    seat in state["winners"],
+                    name,
+                    place,
+                ),
+                partial(player_panel, state, seat, name, place),
+            )
+            for seat, (name, place) in enumerate(zip(players, places.players, strict=True))
         },
     }
+
+
+def _frozen(*values: Any) -> Hashable:
+    """Values that can be compared and looked up, whatever lists are in them."""
+    return tuple(
+        _frozen(*value) if isinstance(value, Iterable) and not isinstance(value, str) else value for value in values
+    )
 
 
 def _header(state: Mapping[str, Any], title: str, target: int) -> Group:
@@ -191,77 +263,83 @@ def _pitch(tall: float) -> float:
 def _zone(state: Mapping[str, Any], zone: Zone) -> Group:
     x, y, width, height = _CASTLE.x + 12 + zone * 204.5, _CASTLE.y + 350, 194.5, 74
     frame = Rect(x, y, width, height, CELL, EDGE, 1, 10)
-    items: list[Item] = [frame, Text(x + 12, y + 16, ZONE_NAMES[zone], 15, INK)]
-    items.append(Text(x + 12, y + 33, ZONE_EFFECTS[zone], 11, MUTED))
+    items: list[Item] = [frame, Text(x + 12, y + 16, ZONE_NAMES[zone], 16, INK)]
+    items.append(Text(x + 12, y + 34, ZONE_EFFECTS[zone], SMALLEST, MUTED))
     for seat in range(len(state["scores"])):
         middle = x + 24 + seat * 30
         if seat in state["zones"][zone]:
-            items.append(pawn(seat, middle, y + 55, 26))
+            items.append(pawn(seat, middle, y + 57, 25))
         else:
-            items.append(Circle(middle, y + 55, 9, SEAT_TINTS[seat], FAINT))
+            items.append(Circle(middle, y + 57, 9, SEAT_TINTS[seat], FAINT))
     return Group(tuple(items), f"zone-{zone.name.lower()}")
 
 
 # --- The action slide and the market
 
 
-def _slide(state: Mapping[str, Any]) -> Group:
-    return Group((_SLIDE, *(_lane(state, lane, _SLIDE.x + 8 + lane * 74) for lane in Lane)))
+def _slide(state: Mapping[str, Any], place: Rect) -> Group:
+    width = (place.width - 2 * 8 - (LANES - 1) * 4) / LANES
+    lanes = (Rect(place.x + 8 + lane * (width + 4), place.y + 8, width, place.height - 16) for lane in Lane)
+    return Group((place, *(_lane(state, lane, box) for lane, box in zip(Lane, lanes, strict=True))))
 
 
-def _lane(state: Mapping[str, Any], lane: Lane, x: float) -> Group:
+def _lane(state: Mapping[str, Any], lane: Lane, box: Rect) -> Group:
     here = state["cylinder"] == lane
-    y, width, height, pitch = _SLIDE.y + 9, 70, _SLIDE.height - 18, 32
+    x, y, width, height = box[:4]
     frame = Rect(x, y, width, height, GLOW if here else CELL, INK if here else EDGE, 2 if here else 1, 8)
-    floor, middle = y + height - 26, x + width / 2
-    items: list[Item] = [frame, Text(middle, y + 15, LANE_NAMES[lane], 10.5, INK, "middle")]
+    floor, middle = y + height - 22, x + width / 2
+    pitch = (floor - y - 26) / LANE_ROOM
+    items: list[Item] = [frame, Text(middle, y + 15, LANE_NAMES[lane], 15, INK, "middle")]
     if here:
         items += [
-            Rect(x + 10, floor + 5, width - 20, 15, MUTED, INK, 1, 7),
-            Rect(x + 16, floor + 9, width - 32, 3, FAINT, radius=1.5),
+            Rect(x + 16, floor + 3, width - 32, 14, MUTED, INK, 1, 7),
+            Rect(x + 22, floor + 7, width - 44, 3, FAINT, radius=1.5),
         ]
     else:
-        items.append(Line(x + 12, floor + 12, x + width - 12, floor + 12, EDGE, 2))
+        items.append(Line(x + 18, floor + 10, x + width - 18, floor + 10, EDGE, 2))
     marbles = state["lanes"][lane]
     for position in range(LANE_ROOM):
-        centre = floor - pitch / 2 - position * pitch
+        centre = floor - pitch * (position + 0.5)
         if position < len(marbles):
             seat, target = marbles[position], f"marble-{lane.name.lower()}-{position}"
-            items.append(marble(seat, middle, centre, 14, target, f"marble-{seat}"))
+            items.append(marble(seat, middle, centre, min(16, pitch / 2 - 0.5), target, f"marble-{seat}"))
         else:
             items.append(Circle(middle, centre, 3, EDGE))
     return Group(tuple(items), f"lane-{lane.name.lower()}")
 
 
-def _market(state: Mapping[str, Any], values: Sequence[int]) -> Group:
-    x, y, width = _MARKET[:3]
-    items: list[Item] = [_MARKET, Text(x + width / 2, y + 20, "Market", 13, INK, "middle")]
+def _market(state: Mapping[str, Any], values: Sequence[int], place: Rect) -> Group:
+    """The best space is at the left."""
+    x, y, _, height = place[:4]
+    items: list[Item] = [place, Text(x + 10, y + height / 2, "Market", 15, INK)]
     for space, kind in enumerate(state["market"]):
-        top, letter = y + 38 + space * 51, KIND_LETTERS[kind]
-        frame = Rect(x + 8, top, width - 16, 46, CELL, EDGE, 1, 8)
-        value = Text(x + 22, top + 23, f"{values[space]}", 20, INK, "middle")
-        items.append(Group((frame, value, *gem(kind, x + 56, top + 23, 17)), f"market-{letter}", f"marker-{letter}"))
+        left, letter = x + 68 + space * 66, KIND_LETTERS[kind]
+        frame = Rect(left, y + 8, 62, height - 16, CELL, EDGE, 1, 8)
+        value = Text(left + 16, y + height / 2, f"{values[space]}", 20, INK, "middle")
+        signs = gem(kind, left + 42, y + height / 2, 16)
+        items.append(Group((frame, value, *signs), f"market-{letter}", f"marker-{letter}"))
     return Group(tuple(items))
 
 
 # --- The table: piles, and what was just drawn
 
 
-def _table(state: Mapping[str, Any], adventurers: Sequence[int]) -> Group:
-    x, y = _TABLE.x, _TABLE.y
-    items: list[Item] = [_TABLE]
+def _table(state: Mapping[str, Any], adventurers: Sequence[int], place: Rect) -> Group:
+    x, y = place.x, place.y
+    items: list[Item] = [place]
     heaps = (
         ("Cards", ("pile", state["pile_size"]), ("discards", len(state["card_discard"]))),
         ("Tokens", ("bag", len(state["bag"])), ("discards", len(state["token_discard"]))),
     )
+    high = (place.height - 20 - 6) / 2
     for row, (title, *counts) in enumerate(heaps):
-        top = y + 10 + row * 54
-        heap: list[Item] = [Rect(x + 10, top, 164, 50, CELL, EDGE, 1, 8), Text(x + 18, top + 25, title, 12, INK)]
+        top, middle = y + 10 + row * (high + 6), y + 10 + row * (high + 6) + high / 2
+        heap: list[Item] = [Rect(x + 10, top, 184, high, CELL, EDGE, 1, 8), Text(x + 18, middle, title, SMALLEST, INK)]
         for column, (label, count) in enumerate(counts):
-            heap.append(Text(x + 88 + column * 54, top + 19, str(count), 19, INK, "middle"))
-            heap.append(Text(x + 88 + column * 54, top + 38, label, 11, MUTED, "middle"))
+            heap.append(Text(x + 94 + column * 66, middle - 9, str(count), 18, INK, "middle"))
+            heap.append(Text(x + 94 + column * 66, middle + 10, label, SMALLEST, MUTED, "middle"))
         items.append(Group(tuple(heap)))
-    items += _in_play(state, adventurers, Rect(x + 186, y + 10, _TABLE.width - 196, _TABLE.height - 20))
+    items += _in_play(state, adventurers, Rect(x + 206, y + 10, place.width - 216, place.height - 20))
     return Group(tuple(items))
 
 
@@ -269,36 +347,38 @@ def _in_play(state: Mapping[str, Any], adventurers: Sequence[int], place: Rect) 
     """What the decision at hand is about: cards on offer, tokens drawn, or whose turns are left in a dungeon."""
     x, y, width, height = place[:4]
     if state["offer"]:
-        items: list[Item] = [Text(x, y + 9, "On offer", 13, INK)]
+        items: list[Item] = [Text(x, y + 9, "On offer", SMALLEST, INK)]
         for i, piece in enumerate(state["offer"]):
-            spot = Rect(x + i * 53, y + 22, 48, height - 22)
+            spot = Rect(x + i * 47, y + 20, 43, min(height - 20, 96))
             items.append(card(piece, spot, f"offer-{code(piece)}", adventurers[piece[1] - 1]))
         return items
     if state["drawn_tokens"]:
-        items = [Text(x, y + 9, "Drawn, next first", 13, INK)]
+        items = [Text(x, y + 9, "Drawn, next first", SMALLEST, INK)]
         for i, piece in enumerate(state["drawn_tokens"]):
-            spot = Rect(x, y + 34, 64, 50) if i == 0 else Rect(x + 10 + i * 62, y + 38, 56, 42)
+            spot = Rect(x, y + 32, 64, 50) if i == 0 else Rect(x + 12 + i * 60, y + 37, 54, 40)
             items.append(token(piece, spot, f"drawn-{code(piece)}"))
         return items
     if state["gather_dungeon"] >= 0:
         return _gathering(state, place)
-    return [Text(x + width / 2, y + height / 2, "Nothing drawn", 12, MUTED, "middle")]
+    return [Text(x + width / 2, y + height / 2, "Nothing drawn", SMALLEST, MUTED, "middle")]
 
 
 def _gathering(state: Mapping[str, Any], place: Rect) -> list[Item]:
-    x, y = place.x, place.y
+    x, y, width = place[:3]
     letter = DUNGEON_LETTERS[state["gather_dungeon"]]
-    items: list[Item] = [Text(x, y + 9, f"Turns left in {letter}", 13, INK)]
+    items: list[Item] = [Text(x, y + 9, f"Turns left in {letter}", SMALLEST, INK)]
     for i, seat in enumerate(state["gather_order"]):
-        items.append(marble(seat, x + 124 + i * 24, y + 10, 10))
+        items.append(marble(seat, x + 118 + i * 19, y + 10, 9))
     if state["taking"] is not None:
         value = state["taking"][1]
         paid = value - owed(state)
-        items.append(Text(x, y + 45, f"Paid {paid} of {value} for {code(state['taking'])}", 13, INK))
+        items.append(Text(x, y + 33, f"Paid {paid} of {value} for {code(state['taking'])}", SMALLEST, INK))
     owners = left_over(state)
     if owners:
-        items.append(Text(x, y + 65, "Left-over bags", 10.5, INK))
+        items.append(Text(x, y + 54, "Left-over bags", SMALLEST, INK))
+        room = width if len(owners) == 1 else width / 2
         for i, (seat, bags) in enumerate(owners.items()):
-            left, middle = x + i % 2 * 104, y + 82 + i // 2 * 16
-            items += [marble(seat, left + 5, middle, 5), Text(left + 14, middle, " ".join(map(code, bags)), 10.5, INK)]
+            left, middle = x + i % 2 * room, y + 72 + i // 2 * 17
+            words = fit(Text(left + 16, middle, " ".join(map(code, bags)), SMALLEST, INK), room - 20, 9)
+            items += [marble(seat, left + 6, middle, 6), words]
     return items

@@ -1,6 +1,7 @@
 """A drawing as SVG: one self-contained text, for browsers and notebooks."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
 from montecristo_env.errors import InvalidArgument
@@ -24,23 +25,37 @@ def to_svg(drawing: Drawing) -> str:
 
 
 def fragment(group: Group) -> list[str]:
-    """A part of a drawing, as lines that belong inside an `<svg>`."""
+    """A part of a drawing, as lines that belong inside an `<svg>`; a piece is one line."""
     parts: list[str] = []
     _write([group], parts)
     return parts
 
 
+@lru_cache(2**16, typed=True)  # games show the same pieces again and again
+def _piece(group: Group) -> str:
+    parts: list[str] = []
+    _write_group(group, parts)
+    return "".join(parts)
+
+
 def _write(items: Sequence[Item], parts: list[str]) -> None:
     for item in items:
-        if isinstance(item, Group):
-            names = (("data-target", item.target), ("data-piece", item.piece))
-            parts.append("".join(["<g", *(f" {key}={quoteattr(name)}" for key, name in names if name), ">"]))
-            _write(item.items, parts)
-            parts.append("</g>")
+        if isinstance(item, Group) and not any(isinstance(inner, Group) for inner in item.items):
+            parts.append(_piece(item))
+        elif isinstance(item, Group):
+            _write_group(item, parts)
         else:
             parts.append(_shape(item))
 
 
+def _write_group(group: Group, parts: list[str]) -> None:
+    names = (("data-target", group.target), ("data-piece", group.piece))
+    parts.append("".join(["<g", *(f" {key}={quoteattr(name)}" for key, name in names if name), ">"]))
+    _write(group.items, parts)
+    parts.append("</g>")
+
+
+@lru_cache(2**16, typed=True)
 def _shape(shape: Item) -> str:
     match shape:
         case Rect(x, y, width, height, fill, stroke, thick, radius):

@@ -9,13 +9,14 @@ from montecristo_env.render.primitives import Circle, Group, Item, Point, Polygo
 from montecristo_env.render.words import code
 
 # Seats and treasures follow the palette of Okabe and Ito, which keeps apart for colour-blind readers.
-INK, MUTED, FAINT, WHITE = "#22303c", "#66727d", "#c3c9ce", "#ffffff"
+INK, MUTED, FAINT, WHITE = "#22303c", "#5f6a74", "#c3c9ce", "#ffffff"
+ON_COLOUR = "#22303d"  # ink on a coloured piece: a page with dark colours changes INK, but not this
 SEAT_FILLS = ("#d55e00", "#0072b2", "#009e73", "#f0e442")
 SEAT_TINTS = ("#fbe6d8", "#d8e9f4", "#d6f0e8", "#fbf8d0")
-SEAT_SIGNS = (WHITE, WHITE, WHITE, INK)
+SEAT_SIGNS = ("#fffffe", "#fffffe", "#fffffe", ON_COLOUR)  # a white that stays, likewise
 PALE_SIGNS = ("#d55e00", "#0072b2", "#009e73", "#a39500")
 KIND_FILLS = ("#e69f00", "#b0306a", "#56b4e9", "#2a7a4b", "#e4ebf1")
-KIND_SIGNS = (INK, WHITE, INK, WHITE, INK)
+KIND_SIGNS = (ON_COLOUR, "#fffffe", ON_COLOUR, "#fffffe", ON_COLOUR)
 WILD_FILL = "#4a5560"
 
 Sign: TypeAlias = Callable[[float, float, float, str], list[Shape]]
@@ -88,7 +89,7 @@ def gem(kind: int, x: float, y: float, radius: float) -> tuple[Shape, ...]:
     size = radius * (1.0, 1.0, 1.04, 1.02, 1.0)[kind]
     edge = Polygon(regular(x, y, size, corners, turn), INK)
     face = Polygon(regular(x, y, size - 1.2, corners, turn), KIND_FILLS[kind])
-    return edge, face, Text(x, y, KIND_LETTERS[kind], radius * 1.05, KIND_SIGNS[kind], "middle")
+    return edge, face, Text(x, y, KIND_LETTERS[kind], radius * 1.22, KIND_SIGNS[kind], "middle")
 
 
 def token(piece: Sequence[int], box: Rect, target: str, lit: bool = False) -> Group:
@@ -98,11 +99,11 @@ def token(piece: Sequence[int], box: Rect, target: str, lit: bool = False) -> Gr
     middle = y + height / 2
     if width < SMALL_TOKEN:
         tile = Rect(x, y, width, height, KIND_FILLS[kind], INK, 1, 5)
-        items: tuple[Shape, ...] = (tile, Text(x + width / 2, middle, code(piece), 13, KIND_SIGNS[kind], "middle"))
+        items: tuple[Shape, ...] = (tile, Text(x + width / 2, middle, code(piece), 14, KIND_SIGNS[kind], "middle"))
     else:
         tile = Rect(x, y, width, height, WHITE, INK, 3 if lit else 1, min(8, height * 0.25))
         number = Text(x + width * 0.8, middle, str(value), height * 0.5, INK, "middle")
-        items = (tile, *gem(kind, x + width * 0.36, middle, min(height * 0.4, width * 0.29)), number)
+        items = (tile, *gem(kind, x + width * 0.36, middle, min(height * 0.42, width * 0.3)), number)
     return Group(items, target, f"token-{code(piece)}")
 
 
@@ -115,9 +116,9 @@ def card(piece: Sequence[int] | None, box: Rect, target: str, adventurers: int |
     if piece is None:
         mark: tuple[Shape, ...] = (
             Rect(x + 1, y + 1, width - 2, height - 2, WILD_FILL, radius=4),
-            Text(middle, y + band * 0.54, "W", band * 0.62, WHITE, "middle"),
+            Text(middle, y + band * 0.54, "W", band * 0.62, "#fffffe", "middle"),
         )
-        bags, ink = 1, WHITE
+        bags, ink = 1, "#fffffe"
     else:
         mark, bags, ink = gem(piece[0], middle, y + band * 0.56, min(band * 0.46, width * 0.4)), piece[1], INK
     size = min(rows * 0.62, width * 0.46)

@@ -1,4 +1,4 @@
-"""The panel of one player: what lies in front of him."""
+"""What lies in front of one player: their panel, and a strip with their hand alone for small screens."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,8 @@ from montecristo_env.render.primitives import Group, Item, Point, Rect, Text, fi
 from montecristo_env.render.words import code
 
 _PAD = 12
-_LABELS = 72  # room for "Marseille"
+_LABELS = 86  # room for "Marseille 7"
+_SMALLEST = 14  # as everywhere on the board
 
 
 def player_panel(state: Mapping[str, Any], seat: int, name: str, place: Rect) -> Group:
@@ -21,19 +22,24 @@ def player_panel(state: Mapping[str, Any], seat: int, name: str, place: Rect) ->
     score = fit(Text(x + width - _PAD, y + 24, str(state["scores"][seat]), 28, INK, "end"), 84, 12)
     items: list[Item] = [frame, head, marble(seat, x + 27, y + 23, 14), score]
     tag = _tag(state, seat)
-    items.append(fit(Text(x + 50, y + (24 if not tag else 18), name, 17, INK), width - 50 - 100, 9))
+    items.append(fit(Text(x + 50, y + (24 if not tag else 16), name, 17, INK), width - 50 - 100, _SMALLEST))
     if tag:
-        items.append(Text(x + 50, y + 34, tag, 11, MUTED))
-    wide = width >= 2 * (_LABELS + ADVENTURERS * 24 + _PAD)  # both kinds of adventurers in one row, and larger cards
-    room = (width - 2 * _PAD) / 2 if wide else width - 2 * _PAD
-    waiting = x + _PAD + room if wide else x + _PAD, y + (60 if wide else 88)
-    items += _adventurers("Supply", state["supply"][seat], seat, (x + _PAD, y + 60), room)
-    items += _adventurers("Marseille", state["marseille"][seat], seat, waiting, room)
-    top = y + (80 if wide else 106)
-    hand = Rect(x + _PAD, top, width - 2 * _PAD, y + 163 - top)
+        items.append(Text(x + 50, y + 35, tag, _SMALLEST, MUTED))
+    room = width - 2 * _PAD
+    items += _adventurers("Supply", state["supply"][seat], seat, (x + _PAD, y + 59), room)
+    items += _adventurers("Marseille", state["marseille"][seat], seat, (x + _PAD, y + 86), room)
+    hand = Rect(x + _PAD, y + 102, room, 62)
     items += _hand(state["hands"][seat], state["wilds"][seat], seat, hand)
     items += _gathered(state["gathered"][seat], seat, Rect(x + _PAD, y + 168, width - 2 * _PAD, 24))
     return Group(tuple(items), f"player-{seat}")
+
+
+def hand_strip(state: Mapping[str, Any], seat: int) -> Group:
+    """The hand and the supply of one player, small enough to stay in view on a phone."""
+    frame = Rect(0, 0, 372, 64, "#ffffff", "#d9d4ca", 1, 8)
+    supply: list[Item] = [pawn(seat, 20, 20, 28), Text(20, 48, str(state["supply"][seat]), 20, INK, "middle")]
+    cards = _hand(state["hands"][seat], state["wilds"][seat], seat, Rect(44, 4, 322, 56))
+    return Group((frame, *supply, *cards))
 
 
 def _tag(state: Mapping[str, Any], seat: int) -> str:
@@ -46,7 +52,7 @@ def _adventurers(label: str, count: int, seat: int, place: Point, width: float) 
     x, y = place
     pitch = min(24.0, (width - _LABELS) / ADVENTURERS)
     pawns = (pawn(seat, x + _LABELS + (i + 0.5) * pitch, y, 24, label == "Supply") for i in range(count))
-    return [Text(x, y, f"{label} {count}", 12, MUTED), *pawns]
+    return [Text(x, y, f"{label} {count}", _SMALLEST, MUTED), *pawns]
 
 
 def _hand(hand: Sequence[Sequence[int]], wilds: int, seat: int, place: Rect) -> list[Item]:
@@ -55,7 +61,7 @@ def _hand(hand: Sequence[Sequence[int]], wilds: int, seat: int, place: Rect) -> 
     width = min(0.75 * place.height, (place.width - (MOST_CARDS_HELD - 1) * gap) / MOST_CARDS_HELD)
     cards: list[Sequence[int] | None] = [*hand, *[None] * wilds]
     if not cards:
-        return [Text(place.x, place.y + place.height / 2, "No cards", 12, MUTED)]
+        return [Text(place.x, place.y + place.height / 2, "No cards", _SMALLEST, MUTED)]
     return [
         card(
             piece,
@@ -69,9 +75,9 @@ def _hand(hand: Sequence[Sequence[int]], wilds: int, seat: int, place: Rect) -> 
 def _gathered(tokens: Sequence[Sequence[int]], seat: int, place: Rect) -> list[Item]:
     if not tokens:
         return []
-    labels, gap = 46, 2
+    labels, gap = 48, 2
     width = min(40, (place.width - labels - (ADVENTURERS - 1) * gap) / ADVENTURERS)  # one adventurer for each (§8.3)
-    items: list[Item] = [Text(place.x, place.y + place.height / 2, "Taken", 12, MUTED)]
+    items: list[Item] = [Text(place.x, place.y + place.height / 2, "Taken", _SMALLEST, MUTED)]
     for i, piece in enumerate(tokens):
         spot = Rect(place.x + labels + i * (width + gap), place.y, width, place.height)
         items.append(token(piece, spot, f"gathered-{seat}-{code(piece)}"))

@@ -1,4 +1,4 @@
-"""The board as text for a terminal, at most 100 columns wide.
+"""The board as text for a terminal, at most 80 columns wide.
 
 A player is one letter (R, B, G, Y for red, blue, green, yellow), a card or token a letter and a number (R2), a wild bag
 W: colour only helps.
@@ -24,13 +24,14 @@ from montecristo_env.render.words import (
     sentence,
 )
 
-WIDTH = 100
+WIDTH = 80
 _BOLD, _DIM, _PLAIN = "1", "2", "\x1b[0m"
 _SEATS = ("97;41", "97;44", "30;42", "30;103")
 _KINDS = {Kind.GOLD: "33", Kind.RUBY: "31", Kind.SAPPHIRE: "94", Kind.EMERALD: "32", Kind.DIAMOND: "36"}
 _CODES = re.compile(r"\x1b\[[0-9;]*m")
-_LANES = ("Supply", "Advent.", "Chest", "Rearr.")
-_CASTLE_WIDTH, _LANE_WIDTH = 55, 8
+_LANES = ("Supp", "Adve", "Ches", "Rear")
+_CASTLE_WIDTH, _LANE_WIDTH = 45, 5
+_QUEUE = 26  # adventurers in a line; the rest stands below
 
 
 def to_text(
@@ -75,10 +76,12 @@ def _castle(state: Mapping[str, Any]) -> list[str]:
         tokens = [*map(_treasure, dungeon["tokens"]), *["--"] * (TREASURE_PLACES - len(dungeon["tokens"]))]
         at = DUNGEON_LETTERS.index(letter)
         mark = ">" if at == state["gather_dungeon"] else "+" if at in state["chest_dungeons"] else " "
-        lines.append(f"{mark} {_paint(letter, _BOLD)} {' '.join(tokens)}  {''.join(map(_seat, dungeon['queue']))}")
+        first, *more = [dungeon["queue"][i : i + _QUEUE] for i in range(0, len(dungeon["queue"]), _QUEUE)] or [[]]
+        lines.append(f"{mark} {_paint(letter, _BOLD)} {' '.join(tokens)}  {''.join(map(_seat, first))}")
+        lines += [" " * 17 + "".join(map(_seat, rest)) for rest in more]
     zones = (f"{ZONE_NAMES[zone]} {''.join(map(_seat, state['zones'][zone])) or '-'}" for zone in Zone)
     first, second, third, fourth = zones
-    return [*lines, f"  {_pad(first, 24)}{second}", f"  {_pad(third, 24)}{fourth}"]
+    return [*lines, f"  {_pad(first, 21)}{second}", f"  {_pad(third, 21)}{fourth}"]
 
 
 def _slide(state: Mapping[str, Any], values: Sequence[int]) -> list[str]:
@@ -86,10 +89,10 @@ def _slide(state: Mapping[str, Any], values: Sequence[int]) -> list[str]:
     lanes = [
         "".join(_pad(_paint(name, _DIM), _LANE_WIDTH) for name in _LANES),
         *(
-            "".join(_pad(f"  {_seat(lane[row])}" if row < len(lane) else "  .", _LANE_WIDTH) for lane in state["lanes"])
+            "".join(_pad(f" {_seat(lane[row])}" if row < len(lane) else " .", _LANE_WIDTH) for lane in state["lanes"])
             for row in reversed(range(LANE_ROOM))
         ),
-        "".join(_pad(" ===" if state["cylinder"] == lane else "", _LANE_WIDTH) for lane in Lane),
+        "".join(_pad("===" if state["cylinder"] == lane else "", _LANE_WIDTH) for lane in Lane),
     ]
     market = [_paint("Market", _DIM)]
     for value, kind in zip(values, state["market"], strict=True):
@@ -106,8 +109,8 @@ def _in_play(state: Mapping[str, Any], adventurers: Sequence[int]) -> list[str]:
     """What the decision at hand is about."""
     lines = []
     if state["offer"]:
-        offers = (f"{_treasure(piece)} with {_count(adventurers[piece[1] - 1])}" for piece in state["offer"])
-        lines.append(f"On offer: {', '.join(offers)}")
+        offers = (f"{_treasure(piece)} with {adventurers[piece[1] - 1]}" for piece in state["offer"])
+        lines.append(f"On offer: {', '.join(offers)} (adventurers)")
     if state["drawn_tokens"]:
         lines.append(f"Drawn, next first: {_treasures(state['drawn_tokens'])}")
     if state["gather_dungeon"] >= 0:
@@ -118,8 +121,8 @@ def _in_play(state: Mapping[str, Any], adventurers: Sequence[int]) -> list[str]:
             parts.append(f"paid {value - owed(state)} of {value} for {_treasure(state['taking'])}")
         lines.append("   ".join(parts))
         if owners := left_over(state):
-            bags = ", ".join(f"{_seat(seat)} {_treasures(kinds)}" for seat, kinds in owners.items())
-            lines.append(f"Left-over bags: {bags}")
+            bags = [f"{_seat(seat)} {_treasures(kinds)}" for seat, kinds in owners.items()]
+            lines += [f"Left-over bags: {', '.join(bags[i : i + 2])}" for i in range(0, len(bags), 2)]
     return lines
 
 
@@ -170,7 +173,3 @@ def _treasure(piece: Sequence[int]) -> str:
 
 def _treasures(pieces: Iterable[Sequence[int]]) -> str:
     return " ".join(map(_treasure, pieces))
-
-
-def _count(adventurers: int) -> str:
-    return "1 adventurer" if adventurers == 1 else f"{adventurers} adventurers"

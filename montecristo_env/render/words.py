@@ -1,6 +1,6 @@
 """What both the picture and the text say in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from montecristo_env.core import actions
@@ -46,11 +46,17 @@ def _is_owed(state: Mapping[str, Any], seat: int, kind: int) -> bool:
     return state["taking"] is not None and seat == state["current_player"] and int(state["taking"][0]) == kind
 
 
-def sentence(state: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Whose decision it is, and what is asked; who has won, once the game is over."""
+def sentence(state: Mapping[str, Any], names: Sequence[str], you: Collection[int] = ()) -> str:
+    """Whose decision it is, and what is asked; who has won, once the game is over.
+
+    Args:
+        state: what `GameBatch.public_state` gives.
+        names: of the players, by seat.
+        you: the seats of the reader.
+    """
     phase = Decision[state["phase"].upper()]
     if phase == Decision.OVER:
-        return _outcome(state, names)
+        return _outcome(state, names, you)
     who = names[state["current_player"]]
     dungeon = DUNGEON_LETTERS[state["gather_dungeon"]]
     match phase:
@@ -88,13 +94,14 @@ def _count(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"up to {number} {noun}s"
 
 
-def _outcome(state: Mapping[str, Any], names: Sequence[str]) -> str:
-    winners = [names[seat] for seat in state["winners"]]
+def _outcome(state: Mapping[str, Any], names: Sequence[str], you: Collection[int]) -> str:
+    mine = [seat for seat in state["winners"] if seat in you][:1] if len(you) == 1 else []
+    winners = [*("You" for _ in mine), *(names[seat] for seat in state["winners"] if seat not in mine)]
     if not winners:
         return "The game is over"
     points = f"{state['scores'][state['winners'][0]]} points"
     if len(winners) == 1:
-        return f"{winners[0]} wins with {points}"
+        return f"{winners[0]} {'win' if mine else 'wins'} with {points}"
     return f"{', '.join(winners[:-1])} and {winners[-1]} share the win with {points}"
 
 

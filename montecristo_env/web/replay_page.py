@@ -1,16 +1,17 @@
 """The replay of a game: every step as a picture and in words, and the page that shows it."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from montecristo_env.core import actions
 from montecristo_env.games import GameBatch
-from montecristo_env.render.board import draw_parts
+from montecristo_env.render.board import Part, board_parts
 from montecristo_env.render.markup import fragment
 from montecristo_env.render.pieces import SEAT_FILLS, marble
-from montecristo_env.render.primitives import Group
+from montecristo_env.render.targets import target
 from montecristo_env.render.words import describe, sentence
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.web.move_log import display_names, move_log
@@ -18,58 +19,96 @@ from montecristo_env.web.move_log import display_names, move_log
 BADGE = 12  # the radius of a player's badge
 
 
-def replay_data(
-    positions: Iterable[tuple[int, GameBatch]], events: Sequence[Mapping[str, Any]], players: Sequence[str]
-) -> dict[str, Any]:
-    """A game as values that JSON can hold; only what is public is in it.
+class ReplayPage:
+    """One page that shows games and needs nothing else.
 
-    Pictures change little from step to step. So a part of the board that stays the same is stored once, as a list of
-    lines of SVG, each of which is stored once, too: `steps[i]["parts"]` are indices into `parts`, and these hold
-    indices into `lines`.
-
-    Args:
-        positions: what `GameRecord.replay` gives.
-        events: those of the record.
-        players: their names.
+    Pictures change little from step to step, and from game to game. So a part of the board is drawn and stored once, as
+    a list of lines of SVG, each of which is stored once, too: `steps[i]["parts"]` of a game are indices into `parts`,
+    and these hold indices into `lines`. Only what is public is in it.
     """
-    names = display_names(players)
-    played = list(positions)
-    rules = played[0][1].ruleset
-    moments = [(index, games.public_state()) for index, games in played]
-    following = [*(events[index] for index, _ in moments[1:]), {}]
-    lines: dict[str, int] = {}
-    parts: dict[tuple[int, ...], int] = {}
-    steps = []
-    for (_, state), coming in zip(moments, following, strict=True):
-        drawn = parts_of(state, names, rules)
-        indices = [tuple(lines.setdefault(line, len(lines)) for line in fragment(part)) for part in drawn.values()]
-        shown = {"parts": [parts.setdefault(part, len(parts)) for part in indices], **summary(state, names)}
-        steps.append(shown | _opinion(coming, state, names, rules))
-    moves = [
-        {"step": step, **entry._asdict()}
-        for step, entries in enumerate(move_log(moments, events, names, rules))
-        for entry in entries
-    ]
-    return {
-        "players": describe_players(names),
-        "target": rules.target,
-        "rules": str(rules),
-        "places": places(drawn),
-        "lines": list(lines),
-        "parts": list(parts),
-        "steps": steps,
-        "moves": moves,
-    }
+
+    def __init__(self) -> None:
+        self._lines: dict[str, int] = {}
+        self._parts: dict[tuple[int, ...], int] = {}
+        self._drawn: dict[Hashable, int] = {}
+        self._games: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        positions: Iterable[tuple[int, GameBatch]],
+        events: Sequence[Mapping[str, Any]],
+        players: Sequence[str],
+        evaluator: str | None = None,
+    ) -> None:
+        """Adds a game.
+
+        Args:
+            positions: what `GameRecord.replay` gives.
+            events: those of the record.
+            players: their names.
+            evaluator: who thought of the moves what the events tell.
+        """
+        names = display_names(players)
+        moments: list[tuple[int, dict[str, Any]]] = []
+        for index, games in positions:
+            rules = games.ruleset
+            moments.append((index, games.public_state()))
+        following = [*(events[index] for index, _ in moments[1:]), {}]
+        steps = [
+            {
+                "parts": self._indices(state, names, rules),
+                **summary(state, names),
+                **_opinion(coming, state, names, rules),
+            }
+            for (_, state), coming in zip(moments, following, strict=True)
+        ]
+        moves = [
+            {"step": step, **entry._asdict()}
+            for step, entries in enumerate(move_log(moments, events, names, rules))
+            for entry in entries
+        ]
+        self._games.append(
+            {
+                "players": describe_players(names),
+                "target": rules.target,
+                "rules": str(rules),
+                "evaluator": evaluator,
+                "places": places(parts_of(moments[0][1], names, rules)),
+                "steps": steps,
+                "moves": moves,
+            }
+        )
+
+    def _indices(self, state: Mapping[str, Any], names: Sequence[str], rules: Ruleset) -> list[int]:
+        """The parts of the board; those that were drawn before are not drawn again."""
+        indices = []
+        for name, part in parts_of(state, names, rules).items():
+            key = (name, part.content)
+            if key not in self._drawn:
+                lines = tuple(self._lines.setdefault(line, len(self._lines)) for line in fragment(part.draw()))
+                self._drawn[key] = self._parts.setdefault(lines, len(self._parts))
+            indices.append(self._drawn[key])
+        return indices
+
+    def data(self) -> dict[str, Any]:
+        """All of it as values that JSON can hold."""
+        return {"lines": list(self._lines), "parts": list(self._parts), "games": self._games}
+
+    def html(self) -> str:
+        """The page."""
+        data = json.dumps(self.data(), separators=(",", ":")).replace(
+            "<", "\\u003c"
+        )  # no text in it can end the script
+        scripts = "".join(_without_modules(static(name)) for name in ("board.js", "chart.js", "replay.js"))
+        contents = {"style": static("style.css"), "script": scripts, "data": data}
+        before, *rest = static("replay.html").split("{{")
+        named = [part.split("}}", 1) for part in rest]
+        return before + "".join(contents[name] + after for name, after in named)
 
 
-def replay_page(replays: Sequence[Mapping[str, Any]]) -> str:
-    """One HTML page that shows these replays and needs nothing else."""
-    html = static("replay.html")
-    data = json.dumps(replays, separators=(",", ":")).replace("<", "\\u003c")  # no text in it can end the script
-    contents = {"style": static("style.css"), "script": static("board.js") + static("replay.js"), "data": data}
-    before, *rest = html.split("{{")
-    named = [part.split("}}", 1) for part in rest]
-    return before + "".join(contents[name] + after for name, after in named)
+def _without_modules(script: str) -> str:
+    """A module as part of one script: a page that is opened from disk may not load others."""
+    return re.sub(r"^import .*;\n|^export ", "", script, flags=re.MULTILINE)
 
 
 def static(name: str) -> str:
@@ -77,14 +116,14 @@ def static(name: str) -> str:
     return (files("montecristo_env.web") / "static" / name).read_text(encoding="utf-8")
 
 
-def parts_of(state: Mapping[str, Any], names: Sequence[str], rules: Ruleset) -> dict[str, Group]:
+def parts_of(state: Mapping[str, Any], names: Sequence[str], rules: Ruleset) -> dict[str, Part]:
     """The parts of the board, by name."""
-    return draw_parts(state, names=names, market_values=rules.market, card_adventurers=rules.card_adventurers)
+    return board_parts(state, names=names, market_values=rules.market, card_adventurers=rules.card_adventurers)
 
 
-def places(parts: Mapping[str, Group]) -> dict[str, tuple[float, ...]]:
+def places(parts: Mapping[str, Part]) -> dict[str, tuple[float, ...]]:
     """Where the parts are on the board: left, top, width and height."""
-    boxes = {name: part.box for name, part in parts.items()}
+    boxes = {name: part.draw().box for name, part in parts.items()}
     return {name: (left, top, right - left, bottom - top) for name, (left, top, right, bottom) in boxes.items()}
 
 
@@ -97,10 +136,10 @@ def describe_players(names: Sequence[str]) -> list[dict[str, str]]:
     ]
 
 
-def summary(state: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """What stands above the board."""
+def summary(state: Mapping[str, Any], names: Sequence[str], you: Collection[int] = ()) -> dict[str, Any]:
+    """What stands above the board, for somebody who holds these seats."""
     return {
-        "title": sentence(state, names),
+        "title": sentence(state, names, you),
         "round": state["round"],
         "scores": state["scores"],
         "player": state["current_player"],
@@ -113,9 +152,13 @@ def _opinion(
     """What an agent thought of the move that comes next, if the record tells."""
     if "probabilities" not in event:
         return {}
+
+    def words(move: str) -> str:
+        return describe(actions.parse(move), state, names, rules.market, rules.card_adventurers)
+
     choices = [
-        (describe(actions.parse(move), state, names, rules.market, rules.card_adventurers), probability)
+        {"words": words(move), "probability": probability, "target": target(actions.parse(move), state)}
         for move, probability in sorted(event["probabilities"].items(), key=lambda item: -item[1])
     ]
-    moved = describe(actions.parse(event["move"]), state, names, rules.market, rules.card_adventurers)
+    moved = words(event["move"])
     return {"opinion": {"choices": choices, "moved": moved, "value": event.get("value")}}

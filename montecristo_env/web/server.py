@@ -6,7 +6,7 @@ threads of their own, so that bots can always move.
 
 A browser sends JSON objects: first `{"do": "resume", "tokens": […]}`, with the tokens of the seats that it holds, then
 `{"do": "sit", "seat": 0}`, `{"do": "leave"}`, `{"do": "move", "action": "enter A", "at": 17}`, `{"do": "undo"}`,
-`{"do": "hint", "agent": "greedy"}` and `{"do": "pace", "seconds": 0.7}`.
+`{"do": "hint", "agent": "greedy"}`, `{"do": "pace", "seconds": 0.7}` and `{"do": "rematch"}`.
 
 It gets `{"type": "table", …}` whenever something has changed (see `Session.view`; parts of the board that it has
 already are left out, and `log` follows `log_from` lines that it has), `{"type": "seat", …}`, `{"type": "hint", …}` and
@@ -20,7 +20,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from montecristo_env.errors import MonteCristoError
@@ -41,18 +41,18 @@ from montecristo_env.web.extras import (
     WebSocketRoute,
     WebSocketState,
 )
-from montecristo_env.web.replay_page import replay_page, static
+from montecristo_env.web.replay_page import ReplayPage, static
 from montecristo_env.web.sessions import PACES, Refused, Session, SessionStore
+
+T = TypeVar("T")
 
 LONGEST_MESSAGE = 4096  # characters
 HINTS_AT_ONCE = 2  # that agents think about
 MOST_HINTS = 16  # that agents think about or have not begun with
-FILES = {
-    "style.css": "text/css",
-    "board.js": "text/javascript",
-    "table.js": "text/javascript",
-    "lobby.js": "text/javascript",
-}
+STYLE, SCRIPT = "text/css", "text/javascript"
+FILES = {"style.css": STYLE} | dict.fromkeys(
+    ["backend.js", "board.js", "changes.js", "end.js", "lobby.js", "table.js", "teach.js"], SCRIPT
+)
 SAFE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -135,16 +135,17 @@ class Server:
                 Route("/static/{name}", self.file),
                 Route("/tables", self.list_tables, methods=["GET"]),
                 Route("/tables", self.open_table, methods=["POST"]),
-                Route("/tables/{identity}", self.table_page),
+                Route("/tables/{identity}", self.table_page, methods=["GET"]),
+                Route("/tables/{identity}", self.remove_table, methods=["DELETE"]),
                 Route("/tables/{identity}/record", self.record),
                 Route("/tables/{identity}/replay", self.replay),
                 WebSocketRoute("/tables/{identity}/socket", self.socket),
             ],
             lifespan=self._lifespan,
             exception_handlers={
-                404: lambda request, error: _error("there is no such page", 404),
+                404: lambda request, error: _missing(request, "there is no such page"),
                 405: lambda request, error: _error("this cannot be done here", 405),
-                Refused: lambda request, error: _error(str(error), 404),
+                Refused: lambda request, error: _missing(request, str(error)),
             },
         )
 
@@ -184,14 +185,15 @@ class Server:
         return Response(content, media_type="application/json", headers=SAFE_HEADERS | keep)
 
     async def replay(self, request: Request) -> Response:
-        """The replay of a table so far."""
+        """The replay of a table so far; `?by=greedy` lets an agent evaluate every decision."""
         record = self.store.table(request.path_params["identity"]).public_record()
-        replay = await asyncio.to_thread(record.replay_data)
-        return Response(
-            replay_page([replay]),
-            media_type="text/html",
-            headers=SAFE_HEADERS | {"content-security-policy": REPLAY_POLICY},
-        )
+        if name := request.query_params.get("by"):
+            make_agent = self.store.agent(name)
+            await self.advise(lambda: record.annotate(make_agent()))
+        page = ReplayPage()
+        await asyncio.to_thread(record.show_on, page)
+        policy = {"content-security-policy": REPLAY_POLICY}
+        return Response(page.html(), media_type="text/html", headers=SAFE_HEADERS | policy)
 
     async def list_tables(self, request: Request) -> Response:
         """All tables, and who can be asked to play."""
@@ -204,6 +206,7 @@ class Server:
                 else table.games.public_state()["scores"],
                 "round": int(table.games.states["round_number"][0]),
                 "over": table.record.result is not None,
+                "changed_at": table.changed_at,
                 "free": [seat for seat, agent in enumerate(table.agents) if agent is None and not table.holders[seat]],
             }
             for identity, table in list(self.store.tables.items())  # a thread may add one
@@ -211,26 +214,32 @@ class Server:
         return JSONResponse({"tables": tables, "agents": self.store.agents}, headers=SAFE_HEADERS)
 
     async def open_table(self, request: Request) -> Response:
-        """A new table: `{"players": ["human", "greedy"]}`."""
-        body = b""
+        """A new table: `{"players": ["human", "greedy"]}`, perhaps with a `seed`."""
         try:
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > LONGEST_MESSAGE:
-                    return _error(f"a request may have {LONGEST_MESSAGE} bytes", 413)
-        except ClientDisconnect:
-            return _error("the request ended too early", 400)  # nobody is there to read it
-        try:
-            players = _fields(_parse(body.decode("utf-8", "replace")), players=list)["players"]
+            message = await _body(request)
+            players, seed = _fields(message, players=list)["players"], message.get("seed")
             if not all(isinstance(name, str) for name in players):
                 raise Refused("players must be a list of names")
-            identity = await asyncio.to_thread(self.store.open_table, players)
+            identity = await asyncio.to_thread(self.store.open_table, players, seed)
         except MonteCristoError as error:
             return _error(str(error), 400)
         except OSError as error:
             return _error(f"the table could not be saved: {error}", 500)
         self.wake(identity)
         return JSONResponse({"id": identity}, 201, headers=SAFE_HEADERS)
+
+    async def remove_table(self, request: Request) -> Response:
+        """Deletes a table: `{"tokens": […]}`, those of all seats that people hold there."""
+        identity = request.path_params["identity"]
+        try:
+            tokens = _fields(await _body(request), tokens=list)["tokens"]
+            await self.settled(identity)
+            self.store.remove(identity, [token for token in tokens if isinstance(token, str)])
+        except MonteCristoError as error:
+            return _error(str(error), 400)
+        for connection in self.connections.pop(identity, set()):
+            await connection.close("this table was deleted")
+        return JSONResponse({}, headers=SAFE_HEADERS)
 
     # --- play
 
@@ -240,7 +249,7 @@ class Server:
         await websocket.accept()
         if identity not in self.store.tables:
             with contextlib.suppress(WebSocketDisconnect):
-                await websocket.send_json({"type": "error", "message": f"there is no table {identity!r}"})
+                await websocket.send_json({"type": "gone", "message": f"there is no table {identity!r}"})
                 await websocket.close(1008)
             return
         connection = Connection(self, identity, websocket)
@@ -269,8 +278,10 @@ class Server:
             await asyncio.shield(saver)
 
     async def _save(self, identity: str) -> None:
-        table = self.store.table(identity)
         while kinds := self._unsaved.pop(identity, None):
+            table = self.store.tables.get(identity)
+            if table is None:  # it was deleted meanwhile
+                return
             try:
                 await asyncio.to_thread(self.store.save(identity, table, kinds))
             except OSError as error:
@@ -285,11 +296,11 @@ class Server:
     def wake(self, identity: str) -> None:
         """Lets the bots of a table play, if it is their turn."""
         task = self._players.get(identity)
-        table = self.store.table(identity)
-        if table.bot_is_due and (task is None or task.done()):
+        table = self.store.tables.get(identity)
+        if table is not None and table.bot_is_due and (task is None or task.done()):
             self._players[identity] = asyncio.create_task(self._play(identity, table))
 
-    def advise(self, ask: Callable[[], dict[str, Any]]) -> asyncio.Future[dict[str, Any]]:
+    def advise(self, ask: Callable[[], T]) -> asyncio.Future[T]:
         """Lets an agent think about a hint; one that is cancelled before it has begun costs nothing."""
         if not self._free_hints.acquire(blocking=False):
             raise Refused(f"{MOST_HINTS} hints are being thought about: ask again later")
@@ -298,14 +309,14 @@ class Server:
         return asyncio.wrap_future(thinking)
 
     async def _play(self, identity: str, table: Session) -> None:
-        while table.bot_is_due:
+        while table.bot_is_due and identity in self.store.tables:
             before = table.changes
             await asyncio.sleep(table.pace or 0)
             if not table.bot_is_due or table.changes != before:
                 continue
             try:
                 code = await asyncio.to_thread(table.ask_bot())
-                if not table.bot_is_due or table.changes != before:
+                if not table.bot_is_due or table.changes != before or identity not in self.store.tables:
                     continue
                 table.step(code)
             except Exception as error:  # an agent may be anybody's: the server outlives it
@@ -356,6 +367,12 @@ class Connection:
             with contextlib.suppress(WebSocketDisconnect):
                 await self.websocket.send_json(message)
 
+    async def close(self, reason: str) -> None:
+        """Says why, and ends the connection."""
+        await self._send({"type": "gone", "message": reason})
+        if self.websocket.application_state is WebSocketState.CONNECTED:
+            await self.websocket.close(1000)
+
     async def listen(self) -> None:
         """Answers what the page asks, until it is closed."""
         while self.websocket.application_state is WebSocketState.CONNECTED:
@@ -377,7 +394,7 @@ class Connection:
         match _fields(message, do=str)["do"]:
             case "sit":
                 seat = _fields(message, seat=int)["seat"]
-                token = table.sit(seat)
+                token = table.sit(seat, _fields({"name": ""} | message, name=str)["name"])
                 self.tokens[seat] = token
                 await self.server.changed(self.identity, "seats")
                 await self._send({"type": "seat", "seat": seat, "token": token})
@@ -399,6 +416,10 @@ class Connection:
             case "pace":
                 table.set_pace(self.seats, _fields(message, seconds=float | int | None)["seconds"])
                 await self.server.changed(self.identity, "seats")
+            case "rematch":
+                await asyncio.to_thread(self.server.store.rematch, self.identity, self.seats)
+                self.server.wake(table.next_table)
+                await self.server.changed(self.identity)
             case "hint":
                 name = _fields(message, agent=str)["agent"]
                 ask = table.ask_for_hint(self.server.store.agent(name))
@@ -406,7 +427,9 @@ class Connection:
                     raise Refused("the hint that you asked for is still being thought about: one at a time")
                 self.hint = asyncio.create_task(self._give_hint(name, self.server.advise(ask)))
             case other:
-                raise Refused(f"{other!r} is nothing that can be done: sit, resume, leave, move, undo, hint, pace")
+                raise Refused(
+                    f"{other!r} is nothing that can be done: sit, resume, leave, move, undo, hint, pace, rematch"
+                )
 
     async def _give_hint(self, agent: str, hint: asyncio.Future[dict[str, Any]]) -> None:
         """Sends a hint as soon as it is there; everything else goes on meanwhile."""
@@ -423,6 +446,19 @@ class Connection:
             if not isinstance(token, str):
                 raise Refused(f"tokens must be texts, but one is {token!r}")
             self.tokens[self.table.seat_of(token)] = token
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """The JSON object that a request carries."""
+    body = b""
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LONGEST_MESSAGE:
+                raise Refused(f"a request may have {LONGEST_MESSAGE} bytes")
+    except ClientDisconnect:
+        raise Refused("the request ended too early") from None  # nobody is there to read it
+    return _parse(body.decode("utf-8", "replace"))
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -456,6 +492,13 @@ def _netloc(origin: str) -> str | None:
 
 def _page(name: str) -> Response:
     return Response(static(name), media_type="text/html", headers=SAFE_HEADERS)
+
+
+def _missing(request: Request, message: str) -> Response:
+    """A page for people, a JSON object for programs."""
+    if "text/html" not in request.headers.get("accept", ""):
+        return _error(message, 404)
+    return Response(static("missing.html"), 404, media_type="text/html", headers=SAFE_HEADERS)
 
 
 def _error(message: str, status: int) -> Response:

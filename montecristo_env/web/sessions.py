@@ -4,12 +4,13 @@ import hmac
 import json
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import entry_points
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,18 @@ import numpy as np
 
 from montecristo_env.agent import GROUP, Agent, PublicView, make_agent, opinion
 from montecristo_env.core import actions
-from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE
+from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Lane
 from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
 from montecristo_env.files import sweep, write_whole
 from montecristo_env.games import seed_of_game
 from montecristo_env.record import GameRecord, RecordedGame
 from montecristo_env.render.markup import fragment
+from montecristo_env.render.players import hand_strip
 from montecristo_env.render.targets import target
 from montecristo_env.render.words import describe
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.web.move_log import Entry, display_names, move_log
+from montecristo_env.web.reasons import reasons
 from montecristo_env.web.replay_page import describe_players, parts_of, places, summary
 
 HUMAN = "human"
@@ -67,15 +70,22 @@ class Session:
         self.pace: float | None = PACES[2]
         self.holders: list[str | None] = [None] * len(players)
         """A hash of the token that holds each seat; None where nobody sits."""
+        self.people = [""] * len(players)
+        """What the people call themselves, by seat."""
         self.problem = ""
         """Why an agent could not move, if so."""
+        self.next_table = ""
+        """Where the rematch is played, if there is one."""
+        self.changed_at = time.time()
         self.changes = 0
         """Grows whenever the game does anything."""
         self._play([])
 
     def _play(self, moves: Iterable[str]) -> None:
         """Starts over and makes these moves."""
-        self.names = display_names(self.players)
+        self.names = display_names([own or name for own, name in zip(self.people, self.players, strict=True)])
+        self.scorings: list[dict[str, Any]] = []
+        """What everybody got in each scoring round, and for bonus points between them."""
         self.game = RecordedGame(self.players, self.seed, self.ruleset)
         self.games, self.record = self.game.games, self.game.record
         self.log = list(chain.from_iterable(self._told()))
@@ -101,7 +111,7 @@ class Session:
         return [(e["player"], e["move"]) for e in self.record.events if "move" in e and not e.get("forced")]
 
     def view(self, seats: Iterable[int] = ()) -> dict[str, Any]:
-        """All that is sent to somebody who holds these seats: everything public, and what he may do."""
+        """All that is sent to somebody who holds these seats: everything public, and what they may do."""
         mine, state = sorted(seats), self.games.public_state()
         parts = parts_of(state, self.names, self.ruleset)
         last = max(
@@ -118,15 +128,23 @@ class Session:
                 for player, agent, present in zip(describe_players(self.names), self.agents, sitting, strict=True)
             ],
             "you": mine,
-            **summary(state, self.names),
+            **summary(state, self.names, mine),
             "target": self.ruleset.target,
             "rules": str(self.ruleset),
             "places": places(parts),
-            "parts": {name: "".join(fragment(part)) for name, part in parts.items()},
+            "parts": {name: "".join(fragment(part.draw())) for name, part in parts.items()},
             "log": [entry._asdict() for entry in self.log],
             "since": last + 1,
             "legal": self._legal(state) if self.turn in mine else [],
+            "blocked": reasons(self.games) if self.turn in mine else {},
+            "used": f"marble-{Lane(state['cylinder']).name.lower()}-0" if state["phase"] == "return_marble" else "",
+            "phase": state["phase"],
+            "hands": {seat: "".join(fragment(hand_strip(state, seat))) for seat in mine},
+            "winners": state["winners"],
+            "scorings": self.scorings,
+            "next_table": self.next_table,
             "can_undo": self._undone(mine) is not None,
+            "can_pace": bool(mine) or None not in self.agents,
             "pace": self.pace,
             "problem": self.problem,
         }
@@ -157,7 +175,10 @@ class Session:
                 "type": "hint",
                 "at": at,
                 "agent": agent.name,
-                "choices": [(self._words(action, state), probability) for action, probability in likely],
+                "choices": [
+                    {"action": str(action), "words": self._words(action, state), "probability": probability}
+                    for action, probability in likely
+                ],
                 "target": target(likely[0][0], state),
                 "value": thought.value,
             }
@@ -166,12 +187,12 @@ class Session:
 
     def public_record(self) -> GameRecord:
         """A copy of the record without the seed: who knows it, knows the order of the pile."""
-        return replace(self.record, seed=None, events=list(self.record.events))
+        return replace(self.record, seed=None, players=list(self.names), events=list(self.record.events))
 
     # --- play
 
     def move(self, seats: Iterable[int], move: str, at: int) -> None:
-        """A person's move, written as in records. `at` is the number of events he has seen."""
+        """A person's move, written as in records. `at` is the number of events they have seen."""
         if self.turn == NONE:
             raise Refused("the game is over")
         if self.turn not in seats:
@@ -195,12 +216,21 @@ class Session:
         """Makes a legal action of whoever is on turn, and tells in the log what it did."""
         self.game.step(code)
         self.log += chain.from_iterable(self._told()[1:])
+        self._note_points()
+        self.changed_at = time.time()
         self.changes += 1
         self.problem = ""
 
     def _told(self) -> list[list[Entry]]:
         """What happened in the last step, by its moves."""
         return move_log(self.game.moments, self.record.events, self.names, self.ruleset)
+
+    def _note_points(self) -> None:
+        for (_, before), (_, after) in pairwise(self.game.moments):
+            gains = [new - old for old, new in zip(before["scores"], after["scores"], strict=True)]
+            if any(gains):
+                bonus = before["phase"] == "place"  # the points of a bonus zone (§5.5)
+                self.scorings.append({"bonus": bonus, "round": before["round"], "gains": gains})
 
     def undo(self, seats: Iterable[int]) -> None:
         """Takes back a person's last decision and all that followed; only where all others are bots."""
@@ -226,14 +256,15 @@ class Session:
 
     # --- seats
 
-    def sit(self, seat: int) -> str:
-        """Takes a free seat; returns the token that holds it."""
+    def sit(self, seat: int, name: str = "") -> str:
+        """Takes a free seat, under a name of one's own; returns the token that holds it."""
         if not 0 <= seat < len(self.players) or self.agents[seat] is not None:
             raise Refused(f"seat {seat} is none for a person: these are {self._seats_of_people()}")
         if self.holders[seat] is not None:
             raise Refused(f"{self.names[seat]}'s seat is taken")
         token = secrets.token_urlsafe(24)
         self.holders[seat] = _digest(token)
+        self._rename(seat, " ".join(name.split()))
         return token
 
     def seat_of(self, token: str) -> int:
@@ -250,6 +281,13 @@ class Session:
     def leave(self, seat: int) -> None:
         """Frees a seat; its token is worth nothing from now on."""
         self.holders[seat] = None
+        self._rename(seat, "")
+
+    def _rename(self, seat: int, name: str) -> None:
+        """The log has names in it, so it is written anew."""
+        if self.people[seat] != name:
+            self.people[seat] = name
+            self._play([move for _, move in self.moves])
 
     def _seats_of_people(self) -> str:
         return ", ".join(str(seat) for seat, agent in enumerate(self.agents) if agent is None) or "none"
@@ -320,17 +358,44 @@ class SessionStore:
         self._seated(players)
         seed_of_game(seed)
 
-    def open_table(self, players: Sequence[str], seed: int | None = None, identity: str | None = None) -> str:
+    def open_table(
+        self,
+        players: Sequence[str],
+        seed: int | None = None,
+        identity: str | None = None,
+        ruleset: Ruleset | None = None,
+    ) -> str:
         """A new table; returns its name, which says nothing about the deal. Same seed, same deal."""
         self.check(players, seed)
         if len(self.tables) >= MOST_TABLES:
-            raise Refused(f"there are {MOST_TABLES} tables already: remove files from the server's folder")
-        table = Session(players, self._seated(players), int(seed_of_game(seed)), self.ruleset)
+            raise Refused(f"there are {MOST_TABLES} tables already: delete some first")
+        table = Session(players, self._seated(players), int(seed_of_game(seed)), ruleset or self.ruleset)
         identity = identity or new_identity()
         self._make_folder()
         self.save(identity, table)()
         self.tables[identity] = table
         return identity
+
+    def rematch(self, identity: str, seats: Iterable[int]) -> str:
+        """A new deal for the players of a game that is over; returns the name of its table."""
+        table = self.table(identity)
+        if table.turn != NONE:
+            raise Refused("a rematch can be had when the game is over")
+        if None in table.agents and not list(seats):
+            raise Refused("only those who sit at the table can ask for a rematch")
+        if table.next_table not in self.tables:
+            table.next_table = self.open_table(table.players, ruleset=table.ruleset)
+        return table.next_table
+
+    def remove(self, identity: str, tokens: Iterable[str] = ()) -> None:
+        """Deletes a table with its files; one at which other people sit stays."""
+        table, keys = self.table(identity), list(tokens)
+        for seat, holder in enumerate(table.holders):
+            if holder is not None and not any(table.holds(seat, key) for key in keys):
+                raise Refused(f"{table.names[seat]} sits at this table: only those who sit there can delete it")
+        for kind in FILES:
+            (self.folder / f"{identity}.{kind}").unlink(missing_ok=True)
+        del self.tables[identity]
 
     def _seated(self, players: Sequence[str]) -> list[MakeAgent | None]:
         return [None if name == HUMAN else self.agent(name) for name in players]
@@ -341,7 +406,9 @@ class SessionStore:
         """A function that writes these files of a table as it is now; it may run in a thread while the game goes on."""
         contents: dict[str, Callable[[], str]] = {
             "json": replace(table.record, events=list(table.record.events)).to_json,
-            "seats": partial(json.dumps, {"holders": list(table.holders), "pace": table.pace}),
+            "seats": partial(
+                json.dumps, {"holders": list(table.holders), "people": list(table.people), "pace": table.pace}
+            ),
         }
 
         def write() -> None:
@@ -373,10 +440,11 @@ class SessionStore:
         for name in record.players:
             self.admit(name)
         table = Session(record.players, self._seated(record.players), record.seed, record.ruleset)
+        table.holders, table.people, table.pace = _read_seats(path.with_suffix(".seats"), record.players)
         table._play(e["move"] for e in record.events if "move" in e and not e.get("forced"))
         if table.record.events != record.events:
             raise DamagedRecord("the game does not follow from its seed")
-        table.holders, table.pace = _read_seats(path.with_suffix(".seats"), record.players)
+        table.changed_at = path.stat().st_mtime
         return table
 
 
@@ -385,15 +453,17 @@ def new_identity() -> str:
     return secrets.token_urlsafe(8)
 
 
-def _read_seats(path: Path, players: Sequence[str]) -> tuple[list[str | None], float | None]:
-    """Who holds the seats of a table, and its pace."""
+def _read_seats(path: Path, players: Sequence[str]) -> tuple[list[str | None], list[str], float | None]:
+    """Who holds the seats of a table, what they call themselves, and its pace."""
     try:
         seats = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise DamagedRecord(f"{path.name}: not a JSON document: {error}") from None
-    if not isinstance(seats, dict) or not {"holders", "pace"} <= set(seats):
-        raise DamagedRecord(f"{path.name}: must be a mapping with holders and pace")
-    holders, pace = seats["holders"], seats["pace"]
+    if not isinstance(seats, dict) or not {"holders", "people", "pace"} <= set(seats):
+        raise DamagedRecord(f"{path.name}: must be a mapping with holders, people and pace")
+    holders, people, pace = seats["holders"], seats["people"], seats["pace"]
+    if not isinstance(people, list) or len(people) != len(players) or not all(isinstance(p, str) for p in people):
+        raise DamagedRecord(f"{path.name}: people must be a list of {len(players)} names, one for each seat")
     if not isinstance(holders, list) or len(holders) != len(players):
         raise DamagedRecord(f"{path.name}: holders must be a list of {len(players)}, one for each seat")
     for name, holder in zip(players, holders, strict=True):
@@ -401,7 +471,7 @@ def _read_seats(path: Path, players: Sequence[str]) -> tuple[list[str | None], f
             raise DamagedRecord(f"{path.name}: holders must be null or, for people, 64 hexadecimal digits")
     if isinstance(pace, bool) or pace not in PACES:
         raise DamagedRecord(f"{path.name}: pace must be one of {PACES}")
-    return holders, pace
+    return holders, people, pace
 
 
 def _write(path: Path, content: str) -> None:

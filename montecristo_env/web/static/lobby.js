@@ -1,15 +1,46 @@
-"use strict";
-
 // The list of tables, and a form for a new one.
+
+import { ServerBackend, tokensOf } from "./backend.js";
+import { byId, element } from "./board.js";
 
 const COLOURS = ["Red", "Blue", "Green", "Yellow"];
 const FEWEST = 2;
+const backend = new ServerBackend();
+
+function notify(message) {
+  byId("notice").textContent = message;
+  byId("notice").hidden = message === "";
+}
 
 function line(table) {
+  const names = table.players.join(", ");
   const score = table.scores.join(" : ");
   const state = table.over ? `over, ${score}` : `round ${table.round}, ${score}`;
   const free = table.free.length && !table.over ? ", a seat is free" : "";
-  return element("li", {}, element("a", { href: `/tables/${table.id}` }, table.players.join(", ")), ` (${state}${free})`);
+  const date = new Date(1000 * table.changed_at);
+  const when = element("time", { dateTime: date.toISOString() });
+  when.textContent = date.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+  const remove = element("button", { type: "button", "aria-label": `Delete the table of ${names}` }, "Delete");
+  remove.addEventListener("click", () => confirm(`Delete the game of ${names}?`) && erase(table.id));
+  return element(
+    "li",
+    {},
+    element("a", { href: backend.tableAddress(table.id) }, names),
+    element("span", {}, ` (${state}${free}) `),
+    when,
+    remove,
+  );
+}
+
+async function erase(identity) {
+  try {
+    await backend.remove(identity, tokensOf(identity));
+    notify("");
+  } catch (error) {
+    notify(error.message);
+  }
+  await load();
+  byId("tables").querySelector("button, a")?.focus();
 }
 
 function seat(agents, index) {
@@ -20,21 +51,25 @@ function seat(agents, index) {
 }
 
 async function load() {
-  const { tables, agents } = await (await fetch("/tables")).json();
-  byId("seats").replaceChildren(...COLOURS.map((_, index) => seat(agents, index)));
-  byId("tables").replaceChildren(...tables.reverse().map(line));
+  const { tables, agents } = await backend.games();
+  if (!byId("seats").children.length) byId("seats").append(...COLOURS.map((_, index) => seat(agents, index)));
+  byId("submit").disabled = false; // now it is known who can play
+  tables.sort((one, other) => other.changed_at - one.changed_at);
+  byId("tables").replaceChildren(...tables.map(line));
   if (tables.length === 0) byId("tables").append(element("li", {}, "None yet."));
 }
 
+byId("name").value = localStorage.getItem("montecristo-name") ?? "";
 byId("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const players = [...byId("seats").querySelectorAll("select")].map((select) => select.value).filter(Boolean);
-  const answer = await fetch("/tables", { method: "POST", body: JSON.stringify({ players }) });
-  const made = await answer.json();
-  if (answer.ok) location.href = `/tables/${made.id}${players.includes("human") ? "#sit" : ""}`;
-  else {
-    byId("notice").textContent = made.error;
-    byId("notice").hidden = false;
+  const seed = byId("seed").value.trim();
+  localStorage.setItem("montecristo-name", byId("name").value.trim());
+  try {
+    const identity = await backend.newGame({ players, seed: seed === "" ? null : Number(seed) });
+    location.href = backend.tableAddress(identity) + (players.includes("human") ? "#sit" : "");
+  } catch (error) {
+    notify(error.message);
   }
 });
 

@@ -1,15 +1,25 @@
+// The replay: games, shown step by step, with what an agent thought of every decision if the record tells.
 
-// The replay: replays of games, shown step by step.
+import { badge, bar, Board, byId, element, entryLine, reveal, roundLine, scoreLine, signed } from "./board.js";
+import { drawChart } from "./chart.js";
 
-const replays = JSON.parse(byId("replays").textContent);
+const { lines: svgLines, parts: svgParts, games } = JSON.parse(byId("replays").textContent);
 const SECONDS = 1;
-const DASHES = ["", "9 4", "3 3", "12 3 3 3"];
+const MOST_MISTAKES = 8;
+const SMALLEST_MISTAKE = 0.2; // of probability
 
-let replay, board, step, lines, timer;
+let replay;
+let which;
+let board;
+let step;
+let lines;
+let timer;
 
 function openReplay(index) {
-  replay = replays[index];
-  board = new Board(byId("board"), replay.places);
+  which = index;
+  replay = games[index];
+  byId("game").value = index;
+  board = new Board(byId("board"), replay.places, replay.players);
   byId("slider").max = replay.steps.length - 1;
   lines = replay.moves.map((entry) => {
     const button = element("button", { className: entry.kind }, entryLine(entry, replay.players));
@@ -17,23 +27,39 @@ function openReplay(index) {
     return element("li", {}, button);
   });
   byId("moves").replaceChildren(...lines);
-  goTo(0);
+  showMistakes();
 }
 
 function goTo(target) {
   step = Math.max(0, Math.min(replay.steps.length - 1, target));
   const shown = replay.steps[step];
   Object.keys(replay.places).forEach((name, place) => {
-    board.draw(name, replay.parts[shown.parts[place]].map((line) => replay.lines[line]).join(""));
+    board.draw(name, svgParts[shown.parts[place]].map((line) => svgLines[line]).join(""));
   });
   byId("title").textContent = shown.title;
+  byId("scores").replaceChildren(...scoreLine(replay.players, shown.scores, shown.player));
   byId("round").textContent = roundLine(shown.round, replay);
   byId("slider").value = step;
   byId("count").textContent = `${step} / ${replay.steps.length - 1}`;
+  history.replaceState(null, "", `#game=${which + 1}&step=${step}`);
   showMoves();
   showOpinion(shown);
-  drawChart();
+  drawCharts();
   if (step === replay.steps.length - 1) pause();
+}
+
+/** The game and the step that the address names, as far as there are such. */
+function addressed() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const number = (name, otherwise) => (/^\d+$/.test(wanted.get(name) ?? "") ? Number(wanted.get(name)) : otherwise);
+  return { game: Math.min(games.length, Math.max(1, number("game", 1))) - 1, step: number("step", 0) };
+}
+
+function openAddressed() {
+  const wanted = addressed();
+  if (wanted.game === which && wanted.step === step) return;
+  if (wanted.game !== which) openReplay(wanted.game);
+  goTo(wanted.step);
 }
 
 function showMoves() {
@@ -41,7 +67,6 @@ function showMoves() {
   replay.moves.forEach((entry, index) => {
     const now = entry.step === step;
     lines[index].classList.toggle("now", now);
-    lines[index].classList.toggle("later", entry.step > step);
     if (now) lines[index].firstChild.setAttribute("aria-current", "step");
     else lines[index].firstChild.removeAttribute("aria-current");
     if (entry.step <= step) last = lines[index];
@@ -50,49 +75,87 @@ function showMoves() {
   else byId("moves").scrollTop = 0;
 }
 
+// --- What the evaluator thinks
+
+function evaluatorName() {
+  return replay.evaluator ? `${replay.evaluator}'s view` : "The evaluator's view";
+}
+
 function showOpinion(shown) {
   const annotated = replay.steps.some((one) => one.opinion);
   byId("opinion").hidden = !annotated;
+  for (const marked of byId("board").querySelectorAll(".hinted")) marked.classList.remove("hinted");
   if (!annotated) return;
   const opinion = shown.opinion;
-  byId("choices").replaceChildren(...(opinion ? bars(opinion.choices, opinion.moved) : []));
-  byId("value").textContent = !opinion
-    ? "Nothing to decide here."
-    : `${replay.players[shown.player].name} ${opinion.value === null ? "decides" : expectation(opinion.value)}`;
+  byId("evaluator").textContent = evaluatorName();
+  byId("choices").replaceChildren(...(opinion?.choices ?? []).map((choice) => choiceLine(choice, opinion.moved)));
+  if (!opinion) byId("value").textContent = "Nothing to decide here.";
+  else if (opinion.value === null) byId("value").textContent = `${replay.players[shown.player].name} decides.`;
+  else byId("value").textContent = `${replay.players[shown.player].name} ${signed(opinion.value)} (+1 is a win)`;
+  const best = opinion?.choices[0].target;
+  if (best) for (const place of byId("board").querySelectorAll(`[data-target="${best}"]`)) place.classList.add("hinted");
 }
 
-function drawChart() {
-  const chart = byId("chart");
-  const width = chart.clientWidth;
-  const height = chart.clientHeight;
-  const most = Math.max(replay.target, ...replay.steps.map((one) => Math.max(...one.scores)));
-  const x = (at) => 30 + ((width - 50) * at) / Math.max(1, replay.steps.length - 1);
-  const y = (points) => height - 14 - ((height - 30) * points) / most;
-  const drawn = svgElement("svg", { viewBox: `0 0 ${width} ${height}` });
-  for (const points of [0, replay.target]) {
-    drawn.append(svgElement("line", { x1: x(0), x2: width - 20, y1: y(points), y2: y(points), class: "level" }));
-    drawn.append(svgElement("text", { x: 24, y: y(points) + 4 }, String(points)));
-  }
-  drawn.append(svgElement("line", { x1: x(step), x2: x(step), y1: 6, y2: height - 6, class: "now" }));
-  replay.players.forEach((player, seat) => {
-    const corners = replay.steps.flatMap((one, at) => [
-      `${x(at)},${y(replay.steps[Math.max(0, at - 1)].scores[seat])}`,
-      `${x(at)},${y(one.scores[seat])}`,
-    ]);
-    const line = { points: corners.join(" "), stroke: player.colour, "stroke-dasharray": DASHES[seat] };
-    drawn.append(svgElement("polyline", { ...line, class: "edge", "stroke-dasharray": "" }));
-    drawn.append(svgElement("polyline", line));
-  });
-  replay.players.forEach((player, seat) => {
-    const place = `translate(${x(step)} ${y(replay.steps[step].scores[seat])}) scale(0.6)`;
-    drawn.append(svgElement("g", { transform: place }, player.badge));
-  });
-  drawn.addEventListener("click", (event) => {
-    const share = (event.clientX - chart.getBoundingClientRect().left - 30) / (width - 50);
-    goTo(Math.round(share * (replay.steps.length - 1)));
-  });
-  chart.replaceChildren(drawn);
+function choiceLine({ words, probability }, moved) {
+  const chosen = words === moved;
+  const told = element("span", { className: chosen ? "told moved" : "told" });
+  told.append(element("span", { className: "words" }, chosen ? "✓ " : "", words), ...bar(probability));
+  return element("li", {}, told);
 }
+
+/** How much less likely the evaluator was to make the move than the one that it liked most. */
+function mistakes() {
+  return replay.steps
+    .flatMap(({ opinion, player }, at) => {
+      if (!opinion) return [];
+      const made = opinion.choices.find(({ words }) => words === opinion.moved)?.probability ?? 0;
+      return [{ at, player, moved: opinion.moved, best: opinion.choices[0], loss: opinion.choices[0].probability - made }];
+    })
+    .filter(({ loss }) => loss >= SMALLEST_MISTAKE)
+    .sort((one, other) => other.loss - one.loss)
+    .slice(0, MOST_MISTAKES);
+}
+
+function showMistakes() {
+  const found = mistakes();
+  byId("mistakes-title").textContent = `Biggest mistakes in ${replay.evaluator ?? "the evaluator"}'s eyes`;
+  const items = found.map(({ at, player, moved, best, loss }) => {
+    const button = element("button", { title: `It would ${best.words}: ${Math.round(100 * loss)} % more likely` });
+    button.append(badge(replay.players[player]), `Step ${at}: ${moved}; better ${best.words}`);
+    button.addEventListener("click", () => goTo(at));
+    return element("li", {}, button);
+  });
+  byId("mistakes").replaceChildren(...(items.length ? items : [element("li", {}, "None.")]));
+}
+
+// --- Charts
+
+function drawCharts() {
+  const last = replay.steps.length - 1;
+  const seats = replay.players.map((player, seat) => seat);
+  const most = Math.max(replay.target, ...replay.steps.map((one) => Math.max(...one.scores)));
+  const stairs = seats.map((seat) =>
+    replay.steps.flatMap((one, at) => [
+      [at, replay.steps[Math.max(0, at - 1)].scores[seat]],
+      [at, one.scores[seat]],
+    ]),
+  );
+  const points = { levels: [0, replay.target], low: 0, high: most, lines: stairs };
+  drawChart(byId("chart"), replay.players, last, step, points, goTo);
+  const values = seats.map((seat) =>
+    replay.steps.flatMap(({ player, opinion }, at) =>
+      player === seat && typeof opinion?.value === "number" ? [[at, opinion.value]] : [],
+    ),
+  );
+  const found = values.flat().map(([, value]) => value);
+  byId("values").hidden = found.length === 0;
+  if (found.length === 0) return;
+  byId("values").setAttribute("aria-label", `${evaluatorName()} of each player's chances over time, −1 to +1`);
+  const content = { levels: [-1, 0, 1], low: Math.min(-1, ...found), high: Math.max(1, ...found), lines: values };
+  drawChart(byId("values"), replay.players, last, step, content, goTo);
+}
+
+// --- Playing
 
 function play() {
   if (step === replay.steps.length - 1) goTo(0);
@@ -127,7 +190,7 @@ const KEYS = {
 };
 
 document.addEventListener("keydown", (event) => {
-  const own = event.target;  // what has the focus keeps the keys that it uses itself
+  const own = event.target; // what has the focus keeps the keys that it uses itself
   if (own.matches("select") || (own.matches("input") && event.key !== " ")) return;
   if (own.matches("button") && event.key === " ") return;
   if (event.ctrlKey || event.altKey || event.metaKey || !(event.key in KEYS)) return;
@@ -145,13 +208,15 @@ byId("speed").addEventListener("change", () => changeSpeed(0));
 byId("game").addEventListener("change", (event) => {
   pause();
   openReplay(Number(event.target.value));
+  goTo(0);
 });
-addEventListener("resize", drawChart);
+addEventListener("resize", drawCharts);
+addEventListener("hashchange", openAddressed);
 
-replays.forEach((one, index) => {
+games.forEach((one, index) => {
   const names = one.players.map((player) => player.name).join(", ");
   const result = one.steps.at(-1).scores.join(" : ");
   byId("game").append(element("option", { value: index }, `${index + 1}. ${names} (${result})`));
 });
-byId("choose").hidden = replays.length === 1;
-openReplay(0);
+byId("choose").hidden = games.length === 1;
+openAddressed();

@@ -1,76 +1,56 @@
-"use strict";
+// A table: shows what the back end says, and tells it what the person wants.
 
-// A table: shows what the server says, and tells it what the person wants.
+import { ServerBackend } from "./backend.js";
+import { badge, bar, Board, byId, element, entryLine, roundLine, scoreLine, signed } from "./board.js";
+import { Changes } from "./changes.js";
+import { showEnd } from "./end.js";
+import { describe, openRules, showLesson, startTeaching, startTips } from "./teach.js";
 
-const identity = location.pathname.split("/")[2];
-const stored = `montecristo-table-${identity}`; // the tokens of the seats that this browser holds
 const PACE_NAMES = new Map([[null, "paused"], [2, "slow"], [0.7, "normal"], [0.2, "fast"], [0, "at once"]]);
-const LONGEST_WAIT = 8000; // milliseconds between attempts to connect
 
-let socket, board, table;
-let log = [];
+const backend = new ServerBackend(location.pathname.split("/")[2]);
+const changes = new Changes();
+let board;
+let table;
 let hint = null;
-let wait = 250;
 let busy = false; // a move was sent and not answered yet
+let kept = null; // a choice made while there was no connection
+let wantsRematch = false;
+let endSeen = -1; // the moment whose end the person has closed
 
-function tokens() {
-  return JSON.parse(localStorage.getItem(stored) ?? "[]");
-}
+// --- What the back end says
 
-function keep(list) {
-  localStorage.setItem(stored, JSON.stringify(list));
-}
-
-// --- The connection
-
-function connect() {
-  socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/tables/${identity}/socket`);
-  socket.addEventListener("open", () => {
-    wait = 250;
-    log = [];
+const listener = {
+  online(connected) {
+    document.body.dataset.online = connected;
     busy = false;
-    notify("");
-    send({ do: "resume", tokens: tokens() });
-  });
-  socket.addEventListener("message", (event) => {
-    const message = JSON.parse(event.data);
-    ANSWERS[message.type](message);
-  });
-  socket.addEventListener("close", () => {
-    notify("The connection is lost. Nothing else is: trying again …");
-    setTimeout(connect, wait);
-    wait = Math.min(2 * wait, LONGEST_WAIT);
-  });
-}
-
-function send(message) {
-  if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
-}
-
-const ANSWERS = {
+    if (connected) notify("");
+    else notify("The connection is lost. Nothing else is: trying again …");
+  },
   table(view) {
-    log = log.slice(0, view.log_from).concat(view.log);
     if (hint && hint.at !== view.at) hint = null;
+    if (table && table.legal.length && view.at !== table.at) changes.remember(board); // what the person decided on
     table = view;
     busy = false;
     show();
     sitDownIfAsked();
-  },
-  seat({ token }) {
-    keep([...tokens(), token]);
+    sendKept();
+    if (wantsRematch && table.next_table) location.href = `${backend.tableAddress(table.next_table)}#sit`;
   },
   hint(answer) {
     hint = answer.at === table.at ? answer : null;
-    byId("hint").disabled = false;
-    showHint();
-    scrollLog();
-    markTargets();
+    setDisabled(byId("hint"), false);
+    show();
   },
-  error({ message }) {
+  error(message) {
     busy = false;
-    byId("hint").disabled = false;
-    if (message.startsWith("this token")) keep([]); // the seat was left elsewhere
-    else notify(message);
+    setDisabled(byId("hint"), false);
+    notify(message);
+  },
+  gone(message) {
+    document.body.dataset.online = false;
+    notify(`${message}. `);
+    byId("notice").append(element("a", { href: "/" }, "All tables"));
   },
 };
 
@@ -84,80 +64,142 @@ function sitDownIfAsked() {
   if (location.hash !== "#sit") return;
   history.replaceState(null, "", location.pathname);
   const free = table.players.findIndex((player) => player.human && !player.present);
-  if (tokens().length === 0 && free >= 0) send({ do: "sit", seat: free });
+  if (!backend.holdsSeat && free >= 0) sit(free);
+}
+
+function sit(seat) {
+  backend.sit(seat, localStorage.getItem("montecristo-name") ?? "");
+}
+
+/** Makes the choice that was made without a connection, if the game still waits for it. */
+function sendKept() {
+  if (kept === null || !table.legal.length) return;
+  const choice = table.legal.find(({ action }) => action === kept.choice.action);
+  const fits = kept.at === table.at && choice;
+  kept = null;
+  if (fits) move(choice);
+  else notify("The game has gone on without your choice: please choose again.");
 }
 
 // --- What is shown
 
 function show() {
-  const within = document.activeElement.closest(".board, .choices, .answers");
-  board ??= new Board(byId("board"), table.places);
+  const focus = rememberFocus();
+  board ??= new Board(byId("board"), table.places, table.players);
+  board.players = table.players;
   for (const [name, content] of Object.entries(table.parts)) board.draw(name, content);
   const mine = table.legal.length > 0;
   document.body.dataset.at = table.at;
+  document.body.dataset.phase = table.phase;
   document.body.dataset.turn = mine ? "mine" : table.player < 0 ? "over" : "theirs";
   byId("title").replaceChildren(...(table.player >= 0 ? [badge(table.players[table.player])] : []), table.title);
   if (mine) byId("title").prepend(element("span", { className: "chip" }, "Your turn"));
   document.title = `${mine ? "Your turn: " : ""}${table.title}`;
+  byId("scores").replaceChildren(...scoreLine(table.players, table.scores, table.player, table.you));
   byId("round").textContent = roundLine(table.round, table);
-  byId("undo").disabled = !table.can_undo;
+  setDisabled(byId("undo"), !table.can_undo);
   byId("undo").hidden = table.players.filter((player) => player.human).length !== 1;
-  byId("hint").disabled = table.player < 0;
+  setDisabled(byId("hint"), table.player < 0);
+  showHand();
   showSeats();
-  showPaces();
+  showControls();
   showChoices();
   showLog();
-  showHint();
-  scrollLog();
   markTargets();
+  if (mine || table.player < 0) changes.mark(board, table.you);
+  showLesson(table);
+  if (table.player < 0 && table.at !== endSeen) showResult();
+  else if (table.player >= 0) byId("end").close();
   if (table.problem) notify(table.problem);
-  if (within && !document.contains(document.activeElement.closest(".board, .choices, .answers"))) {
-    byId("choices").querySelector("button")?.focus();
-  }
+  restoreFocus(focus);
+}
+
+/** Buttons that cannot be used keep the focus, so that it does not fall to the body. */
+function setDisabled(button, off) {
+  button.setAttribute("aria-disabled", off);
+}
+
+function isDisabled(button) {
+  return button.getAttribute("aria-disabled") === "true";
+}
+
+/** How to find again what has the focus, when it is drawn anew. */
+function rememberFocus() {
+  const { id, dataset, tagName } = document.activeElement;
+  if (tagName === "BODY") return null;
+  if (id) return `#${id}`;
+  if (dataset.action) return `[data-action="${dataset.action}"]`;
+  return dataset.target ? `.legal[data-target="${dataset.target}"]` : "nothing";
+}
+
+function restoreFocus(selector) {
+  if (selector === null || document.activeElement !== document.body) return;
+  const before = [...document.querySelectorAll(selector)].find((one) => one.getClientRects().length);
+  (before ?? byId("choices").querySelector("button") ?? byId("title")).focus({ preventScroll: true });
+}
+
+function showHand() {
+  const seat = table.you.includes(table.player) ? table.player : table.you[0];
+  byId("hand").toggleAttribute("hidden", seat === undefined);
+  byId("hand").innerHTML = seat === undefined ? "" : table.hands[seat];
 }
 
 function showSeats() {
   const buttons = table.players.flatMap((player, seat) => {
     if (!player.human || player.present) return [];
-    const button = element("button", { className: "sit" }, badge(player), `Sit down as ${player.name}`);
-    button.addEventListener("click", () => send({ do: "sit", seat }));
+    const button = element("button", { type: "button", className: "sit", id: `sit-${seat}` }, badge(player));
+    button.append(`Sit down as ${player.name}`);
+    button.addEventListener("click", () => sit(seat));
     return [button];
   });
   if (table.you.length) {
-    const leave = element("button", { id: "leave", title: "Free your seat for somebody else" }, "Leave");
-    leave.addEventListener("click", () => {
-      keep([]);
-      send({ do: "leave" });
-    });
+    const title = "Free your seat for somebody else";
+    const leave = element("button", { type: "button", id: "leave", title }, "Leave");
+    leave.addEventListener("click", () => backend.leave());
     const names = table.you.map((seat) => badge(table.players[seat]));
     buttons.push(element("span", { className: "you" }, "You are ", ...names), leave);
   }
   byId("seats").replaceChildren(...buttons);
 }
 
-function showPaces() {
+function showControls() {
   const select = byId("pace");
-  select.replaceChildren(
-    ...table.paces.map((pace) => element("option", { value: JSON.stringify(pace) }, PACE_NAMES.get(pace))),
-  );
+  if (select.options.length === 0) {
+    const options = table.paces.map((pace) => element("option", { value: JSON.stringify(pace) }, PACE_NAMES.get(pace)));
+    select.append(...options);
+    byId("agent").append(...table.agents.map((name) => element("option", { value: name }, name)));
+    byId("record").href = backend.recordAddress();
+    byId("replay").href = backend.replayAddress();
+  }
   select.value = JSON.stringify(table.pace);
-  const agent = byId("agent");
-  if (agent.options.length === 0) agent.append(...table.agents.map((name) => element("option", { value: name }, name)));
-  for (const [id, page] of [["record", "record"], ["replay", "replay"]]) byId(id).href = `/tables/${identity}/${page}`;
+  select.disabled = !table.can_pace;
+  select.title = table.can_pace ? "How fast bots move" : "Only those who sit at the table set its pace";
 }
 
+/** The legal choices, or for a watcher those that the hint is about; with bars if there is a hint. */
 function showChoices() {
   const waiting = table.player < 0 ? "The game is over" : `${table.players[table.player].name} decides`;
   byId("asked").textContent = table.legal.length ? "Your choices" : waiting;
-  byId("choices").replaceChildren(
-    ...table.legal.map((choice, index) => element("li", {}, answer(choice, index < 9 ? `${index + 1}` : ""))),
-  );
+  const value = hint && hint.value !== null ? `, and expects ${signed(hint.value)} (+1 is a win)` : "";
+  byId("adviser").textContent = hint ? `${hint.agent} would ${hint.choices[0].words}${value}` : "";
+  const likely = new Map(hint?.choices.map(({ action, probability }) => [action, probability]));
+  const choices = table.legal.length ? table.legal : hint?.choices ?? [];
+  const lines = choices.map((choice, index) => {
+    const line = table.legal.length
+      ? answer(choice, index < 9 ? `${index + 1}` : "")
+      : element("span", { className: "told" }, element("span", { className: "words" }, choice.words));
+    if (hint) line.append(...bar(likely.get(choice.action) ?? 0));
+    line.classList.toggle("best", choice.action === hint?.choices[0].action);
+    return element("li", {}, line);
+  });
+  byId("choices").replaceChildren(...lines);
   byId("answers").replaceChildren(...table.legal.filter((choice) => !choice.target).map((choice) => answer(choice)));
 }
 
 function answer(choice, key = "") {
-  const button = element("button", { className: "choice" }, choice.words);
-  if (key) button.prepend(element("kbd", {}, key));
+  const words = element("span", { className: "words" }, choice.words);
+  const button = element("button", { type: "button", className: "choice" }, words);
+  if (key) words.prepend(element("kbd", {}, key));
   button.dataset.action = choice.action;
   button.addEventListener("click", () => move(choice));
   return button;
@@ -165,59 +207,76 @@ function answer(choice, key = "") {
 
 function move(choice) {
   if (busy) return;
-  busy = true;
-  notify("");
-  send({ do: "move", action: choice.action, at: table.at });
+  if (backend.act(choice.action, table.at)) {
+    busy = true;
+    notify("");
+  } else {
+    kept = { choice, at: table.at };
+    notify(`There is no connection. Your choice, “${choice.words}”, is kept and will be made when it is back.`);
+  }
 }
 
 function showLog() {
-  const lines = log.map((entry, index) => {
-    const line = element("li", { className: index >= table.since && table.you.length ? "now" : "" });
+  const fresh = table.you.length ? table.log.length - table.since : 0;
+  const lines = table.log.map((entry, index) => {
+    const line = element("li", { className: table.log.length - index <= fresh ? "now" : "" });
     line.append(element("p", { className: entry.kind }, entryLine(entry, table.players)));
     return line;
   });
-  byId("log").replaceChildren(...lines);
-  const fresh = table.you.length ? log.length - table.since : 0;
+  const log = byId("log");
+  log.replaceChildren(...lines);
   byId("news").textContent = fresh ? `${fresh} new ${fresh === 1 ? "line" : "lines"} in the log ↓` : "";
+  const first = fresh ? lines[table.since] : undefined; // what is new stands at the top, or all of it can be seen
+  log.scrollTop = first ? first.offsetTop - log.offsetTop - 4 : log.scrollHeight;
 }
 
-/** What is new stands at the top of the log, or all of it can be seen. */
-function scrollLog() {
-  const lines = byId("log").children;
-  const first = table.you.length ? lines[table.since] : undefined;
-  byId("log").scrollTop = first ? first.offsetTop - byId("log").offsetTop - 4 : byId("log").scrollHeight;
-}
-
-function showHint() {
-  byId("opinion").hidden = hint === null;
-  if (hint === null) return;
-  byId("adviser").textContent = `${hint.agent} would`;
-  byId("value").textContent = hint.value === null ? "" : `and ${expectation(hint.value)}`;
-  byId("bars").replaceChildren(...bars(hint.choices.filter(([, probability]) => probability >= 0.005), hint.choices[0][0]));
+function showResult() {
+  const again = () => {
+    wantsRematch = true;
+    if (!backend.rematch()) notify("There is no connection: ask again when it is back.");
+  };
+  const close = () => {
+    endSeen = table.at;
+    byId("end").close();
+    byId("title").focus();
+  };
+  const mayAsk = table.can_pace || table.next_table;
+  showEnd(table, [
+    ...(mayAsk ? [[table.next_table ? "Go to the rematch" : "Rematch", again]] : []),
+    ["Analyse", backend.replayAddress(byId("agent").value)],
+    ["Look at the board", close],
+  ]);
 }
 
 // --- The board as a way to answer
 
-/** Marks the places that stand for legal actions and makes buttons of them. */
+/** Marks the places that stand for legal actions and makes buttons of them; others say why they are blocked. */
 function markTargets() {
-  for (const marked of byId("board").querySelectorAll(".legal, .hinted")) {
-    marked.classList.remove("legal", "hinted");
+  for (const marked of document.querySelectorAll(".drawn .legal, .drawn .hinted, .drawn .blocked, .drawn .used")) {
+    marked.classList.remove("legal", "hinted", "blocked", "used");
     for (const name of ["tabindex", "role", "aria-label"]) marked.removeAttribute(name);
+    if (marked.dataset.said) {
+      marked.setAttribute("role", "group");
+      marked.setAttribute("aria-label", marked.dataset.said);
+    }
   }
-  const targets = Map.groupBy(table.legal.filter((choice) => choice.target), (choice) => choice.target);
-  for (const [target, choices] of targets) {
+  const words = {};
+  for (const choice of table.legal) if (choice.target) (words[choice.target] ??= []).push(choice.words);
+  for (const [target, all] of Object.entries(words)) {
     for (const place of places(target)) {
       place.classList.add("legal");
       place.setAttribute("tabindex", "0");
       place.setAttribute("role", "button");
-      place.setAttribute("aria-label", choices.map((choice) => choice.words).join(", or "));
+      place.setAttribute("aria-label", all.join(", or "));
     }
   }
+  for (const target of Object.keys(table.blocked)) for (const place of places(target)) place.classList.add("blocked");
+  if (table.used) for (const place of places(table.used)) place.classList.add("used");
   if (hint?.target) for (const place of places(hint.target)) place.classList.add("hinted");
 }
 
 function places(target) {
-  return byId("board").querySelectorAll(`[data-target="${target}"]`);
+  return document.querySelectorAll(`.drawn [data-target="${target}"]`);
 }
 
 function choose(place) {
@@ -226,34 +285,47 @@ function choose(place) {
   else {
     byId("answers").replaceChildren(...choices.map((choice) => answer(choice)));
     byId("answers").firstChild.focus();
-    byId("answers").scrollIntoView({ block: "nearest" });
   }
 }
 
-byId("board").addEventListener("click", (event) => {
-  const place = event.target.closest(".legal");
-  if (place) choose(place);
-});
+/** What a tooltip says of a place: what it is, and why it cannot be chosen. */
+function tell(place) {
+  if (!table) return "";
+  const blocked = place.closest(".blocked");
+  const used = place.closest(".used") ? "The used marble: put it on top of another lane." : "";
+  const reason = blocked ? `Not now: ${table.blocked[blocked.dataset.target]}.` : "";
+  return [reason, used, describe(place, table.players)].filter(Boolean).join(" ");
+}
 
-byId("board").addEventListener("keydown", (event) => {
-  if (!["Enter", " "].includes(event.key) || !event.target.matches(".legal")) return;
-  event.preventDefault();
-  choose(event.target);
-});
+for (const container of [byId("board"), byId("hand")]) {
+  container.addEventListener("click", (event) => {
+    const place = event.target.closest(".legal");
+    if (place) choose(place);
+  });
+  container.addEventListener("keydown", (event) => {
+    if (!["Enter", " "].includes(event.key) || !event.target.matches(".legal")) return;
+    event.preventDefault();
+    choose(event.target);
+  });
+  startTips(container, tell);
+}
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("select") || !table) return;
+  if (byId("rules").open) return;
   if (event.key >= "1" && event.key <= "9") byId("choices").querySelectorAll("button")[Number(event.key) - 1]?.click();
   else if (event.key === "u" && !byId("undo").hidden) byId("undo").click();
   else if (event.key === "h") byId("hint").click();
-  else if (event.key === "Escape") showChoices();
+  else if (event.key === "?") openRules();
+  else if (event.key === "Escape") show();
 });
 
-byId("undo").addEventListener("click", () => send({ do: "undo" }));
+byId("undo").addEventListener("click", () => isDisabled(byId("undo")) || backend.undo());
 byId("hint").addEventListener("click", () => {
-  byId("hint").disabled = true;
-  send({ do: "hint", agent: byId("agent").value });
+  if (isDisabled(byId("hint"))) return;
+  if (backend.hint(byId("agent").value)) setDisabled(byId("hint"), true);
+  else notify("There is no connection: ask again when it is back.");
 });
-byId("pace").addEventListener("change", (event) => send({ do: "pace", seconds: JSON.parse(event.target.value) }));
-
-connect();
+byId("pace").addEventListener("change", (event) => backend.pace(JSON.parse(event.target.value)));
+startTeaching(() => table && show());
+backend.open(listener);
