@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from helpers import ODD_RULES, TEXT
+from montecristo_agents import arena
 from montecristo_agents.human import HumanAgent, PlayerLeft, news
+from montecristo_agents.matches import Match
 from montecristo_env import GameBatch, InvalidArgument, PublicView, Ruleset, actions, make_agent
 from montecristo_env.core.constants import Decision
 from montecristo_env.render.words import describe
@@ -280,3 +282,26 @@ def until(terminal: int, end: str | None) -> str:
             break
         shown += more
     return shown.decode()
+
+
+def test_a_person_plays_one_game_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_in: list[int] = []
+    bars: list[bool] = []
+
+    class Person:
+        name = "person"
+        interactive = True
+
+        def act(self, view: PublicView, rows: np.ndarray) -> np.ndarray:
+            asked_in.extend(rows.tolist())
+            return view.action_mask(rows=rows).argmax(axis=1)
+
+    match = Match([Person(), make_agent("greedy")], 2, np.arange(2, dtype=np.uint64))
+    match.play(0, match.rounds)
+    assert asked_in == sorted(asked_in) and set(asked_in) == {0, 1, 2, 3}
+
+    progress_bar = arena._progress_bar
+    monkeypatch.setattr(arena, "_progress_bar", lambda shown: bars.append(shown) or progress_bar(False))
+    for agents in ([Person(), make_agent("random")], [make_agent("random"), make_agent("random")]):
+        arena.play(agents, 2, deals=1, seed=0)
+    assert bars == [False, True]  # none over the questions

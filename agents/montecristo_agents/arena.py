@@ -168,7 +168,7 @@ class Run:
         if self.rounds == self.match.rounds:
             return
         chunks = self._play_on_ray() if ray else self._play_here()
-        with _progress_bar(progress) as bar:
+        with _progress_bar(progress and not self.match.interactive) as bar:
             task = bar.add_task("playing", total=self.match.rounds * n, completed=self.rounds * n, rate=0.0)
             begun, before = time.perf_counter(), self.rounds
             for results, records in chunks:

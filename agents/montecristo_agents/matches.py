@@ -119,6 +119,8 @@ class Match:
         ids = [id(agent) for agent in self._distinct]
         self._object = np.array([ids.index(id(agent)) for agent in agents])  # of each agent, its place in _distinct
         self._random = np.array([bool(getattr(agent, "uniformly_random", False)) for agent in self._distinct])
+        self.interactive = any(getattr(agent, "interactive", False) for agent in agents)
+        """Whether a person is asked: then games are played one after the other."""
 
     def seats(self, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which agent sits where in the games of these rounds, (K, n, n)."""
@@ -171,9 +173,10 @@ class Match:
 
         active = np.flatnonzero(~games.over)
         while active.size:
-            turn = objects[active, current[active]]
+            playing = active[:1] if self.interactive else active
+            turn = objects[playing, current[playing]]
             for number, agent in enumerate(self._distinct):
-                rows = active[turn == number]
+                rows = playing[turn == number]
                 if rows.size == 0:
                     continue
                 start = time.perf_counter()
