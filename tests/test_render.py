@@ -364,6 +364,9 @@ def test_who_gets_the_card_is_said_as_it_is() -> None:
             dealer, recipient = (int(games.states[name][row]) for name in ("active_player", "recipient"))
             true = f"{dealer} chooses a card to keep" if recipient == dealer else f"{dealer} gives {recipient} a card"
             assert sentence(games.public_state(row), "0123") == true
+            to_them = "You choose a card to keep" if recipient == dealer else f"You give {recipient} a card"
+            assert sentence(games.public_state(row), "0123", [int(dealer)]) == to_them
+            assert sentence(games.public_state(row), "0123", range(4)) == true  # which of them?
         games.step(games.sample_actions())
 
 

@@ -57,16 +57,19 @@ def sentence(state: Mapping[str, Any], names: Sequence[str], you: Collection[int
     phase = Decision[state["phase"].upper()]
     if phase == Decision.OVER:
         return _outcome(state, names, you)
-    who = names[state["current_player"]]
+    mine = len(you) == 1 and state["current_player"] in you
+    who, s = ("You", "") if mine else (names[state["current_player"]], "s")
     dungeon = DUNGEON_LETTERS[state["gather_dungeon"]]
     match phase:
         case Decision.DEAL:
             to = state["recipient"]
             return (
-                f"{who} chooses a card to keep" if to == state["active_player"] else f"{who} gives {names[to]} a card"
+                f"{who} choose{s} a card to keep"
+                if to == state["active_player"]
+                else f"{who} give{s} {names[to]} a card"
             )
         case Decision.DISCARD:
-            return f"{who} has too many cards and discards one"
+            return f"{who} {'have' if mine else 'has'} too many cards and discard{s} one"
         case Decision.PLACE:
             left = state["placements_left"]
             if state["zone_used"]:
@@ -76,18 +79,18 @@ def sentence(state: Mapping[str, Any], names: Sequence[str], you: Collection[int
         case Decision.REINFORCE:
             return f"{who} may send {_count(state['reinforcements_left'], 'reinforcement')} to dungeons"
         case Decision.PUT_TOKEN:
-            return f"{who} puts {long_name(state['drawn_tokens'][0])} into a dungeon"
+            return f"{who} put{s} {long_name(state['drawn_tokens'][0])} into a dungeon"
         case Decision.TAKE:
             return f"{who} may take a token from dungeon {dungeon}"
         case Decision.PAY:
             bags = owed(state)
             of_kind = KIND_NAMES[state["taking"][0]].lower()
             price = f"{bags} {of_kind} {'bag' if bags == 1 else 'bags'} owed"
-            return f"{who} pays for {long_name(state['taking'])} from dungeon {dungeon}: {price}"
+            return f"{who} pay{s} for {long_name(state['taking'])} from dungeon {dungeon}: {price}"
         case Decision.REARRANGE:
             return f"{who} may move an own marble down or a market marker up"
         case _:
-            return f"{who} puts the used marble on top of another lane"
+            return f"{who} put{s} the used marble on top of another lane"
 
 
 def _count(number: int, noun: str) -> str:
