@@ -59,7 +59,7 @@ async function load() {
   if (tables.length === 0) byId("tables").append(element("li", {}, "None yet."));
 }
 
-byId("name").value = localStorage.getItem("montecristo-name") ?? "";
+byId("name").value ||= localStorage.getItem("montecristo-name") ?? ""; // not over what was typed already
 byId("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const players = [...byId("seats").querySelectorAll("select")].map((select) => select.value).filter(Boolean);
