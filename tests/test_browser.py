@@ -193,8 +193,9 @@ def test_a_rematch_is_a_new_deal_for_the_same_players(browser: Browser, served: 
     finish(table)
     page.reload()
     page.get_by_role("button", name="Rematch").click()
+    page.wait_for_url(lambda url: url.split("#")[0] != address)
     page.wait_for_selector("#leave")
-    assert page.url.split("#")[0] != address and served.table(page).players == ["human", "greedy"]
+    assert served.table(page).players == ["human", "greedy"]
     close(page)
 
 

@@ -395,9 +395,9 @@ class Connection:
             case "sit":
                 seat = _fields(message, seat=int)["seat"]
                 token = table.sit(seat, _fields({"name": ""} | message, name=str)["name"])
-                self.tokens[seat] = token
                 await self.server.changed(self.identity, "seats")
                 await self._send({"type": "seat", "seat": seat, "token": token})
+                self.tokens[seat] = token  # only now: a page that shows the seat has the token, also after a reload
                 self.stale.set()
             case "resume":
                 self._resume(_fields(message, tokens=list)["tokens"])
