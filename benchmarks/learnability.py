@@ -33,7 +33,7 @@ PERIOD = 7  # every so many decisions are looked at, so that positions differ
 RANDOM_MOVES = 0.15  # so that positions occur that greedy would not get into
 TEST_POSITIONS = 50_000
 BATCH = 1024
-EPOCHS = 8
+EPOCHS = 14
 RATE, LAST_RATE = 1e-3, 1e-5
 ILLEGAL = -1e9
 
