@@ -502,7 +502,6 @@ def test_what_others_changed_is_outlined_and_the_used_marble_is_marked(browser: 
         at = page.get_attribute("body", "data-at")
         page.keyboard.press("1")
         wait_for_change(page, at)
-        assert page.evaluate("document.activeElement !== null")
     assert outlined > 5 and marked > 0
     close(page)
 
@@ -676,7 +675,11 @@ def test_a_replay_names_its_evaluator_lists_mistakes_and_opens_at_a_step(browser
     assert page.locator("#mistakes button").count() == min(8, wrong) > 0
     page.locator("#mistakes button").first.click()
     assert page.locator("#choices .moved").inner_text() != page.locator("#choices .told").first.inner_text()
-    assert page.locator(".board .hinted").count() > 0 or page.locator("#choices .told").first.is_visible()
+    hinted = 0
+    for mistake in page.locator("#mistakes button").all():
+        mistake.click()
+        hinted += page.locator(".board .hinted").count() > 0
+    assert hinted > 0  # not every choice has a place on the board
     page.evaluate("location.hash = '#game=1&step=3'")
     expect(page.locator("#count")).to_contain_text("3 /")
     close(page)

@@ -222,7 +222,7 @@ class Server:
                 raise Refused("players must be a list of names")
             identity = await asyncio.to_thread(self.store.open_table, players, seed)
         except MonteCristoError as error:
-            return _error(str(error), 400)
+            return _error(str(error), 413 if isinstance(error, TooLarge) else 400)
         except OSError as error:
             return _error(f"the table could not be saved: {error}", 500)
         self.wake(identity)
@@ -236,7 +236,7 @@ class Server:
             await self.settled(identity)
             self.store.remove(identity, [token for token in tokens if isinstance(token, str)])
         except MonteCristoError as error:
-            return _error(str(error), 400)
+            return _error(str(error), 413 if isinstance(error, TooLarge) else 400)
         for connection in self.connections.pop(identity, set()):
             await connection.close("this table was deleted")
         return JSONResponse({}, headers=SAFE_HEADERS)
@@ -448,6 +448,10 @@ class Connection:
             self.tokens[self.table.seat_of(token)] = token
 
 
+class TooLarge(Refused):
+    """A request with more bytes than any that makes sense."""
+
+
 async def _body(request: Request) -> dict[str, Any]:
     """The JSON object that a request carries."""
     body = b""
@@ -455,7 +459,7 @@ async def _body(request: Request) -> dict[str, Any]:
         async for chunk in request.stream():
             body += chunk
             if len(body) > LONGEST_MESSAGE:
-                raise Refused(f"a request may have {LONGEST_MESSAGE} bytes")
+                raise TooLarge(f"a request may have {LONGEST_MESSAGE} bytes")
     except ClientDisconnect:
         raise Refused("the request ended too early") from None  # nobody is there to read it
     return _parse(body.decode("utf-8", "replace"))
