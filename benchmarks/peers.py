@@ -347,12 +347,9 @@ The section on speed in the [README](../README.md#speed) has figures of these:
 |---|---|
 | `python benchmarks/engine.py` | batches of all sizes, against the mere writing of as many bytes; threads; memory |
 | `python benchmarks/shells.py` | each interface, and the share of the environment in the time of MaskablePPO |
-| `python benchmarks/training.py` | the speed of training against that with an environment that costs nothing |
+| `python benchmarks/training.py` | decisions of PPO, positions of AlphaZero, simulations of its search |
 | `python benchmarks/agents.py` | decisions of agents, simulations of the search, games of the arena |
 | `python benchmarks/strength.py` | how the strength of the search grows with simulations |
-| `python benchmarks/kinds.py` | which kinds of decision an agent should leave to another |
-| `python benchmarks/decisions.py` | how well short tries of a choice agree with long ones |
-| `python benchmarks/looks.py` | how good the choices of agents are, and of those who follow the looks of the advice |
 | `python benchmarks/rllib.py` | the runner for RLlib against RLlib's stock wrapper, and two runners against one |
 """
 

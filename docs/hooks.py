@@ -9,10 +9,11 @@ import enum
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from mkdocs.exceptions import PluginError
@@ -22,7 +23,8 @@ from mkdocs.utils import get_relative_url
 
 import montecristo_env
 from montecristo_env import actions, montecristo_v0, render, tables
-from montecristo_train import settings
+from montecristo_train import alphazero_settings, ppo
+from montecristo_train.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"montecristo_env": ROOT, "montecristo_agents": ROOT / "agents", "montecristo_train": ROOT / "train"}
@@ -48,18 +50,27 @@ def all_actions() -> str:
     return "\n\n".join(parts)
 
 
-def settings_table() -> str:
-    """The settings of training, what they mean, and what the presets say; bold where that is not the default."""
-    meanings = attribute_docs(settings.SelfPlaySettings) | attribute_docs(settings.Settings)
-    default = settings.Settings()
+class Recipe(Protocol):
+    """A module of a training recipe."""
+
+    Settings: type[RunSettings]
+    PRESETS: dict[str, tuple[str, Any]]
+
+
+def settings_table(recipe: Recipe) -> str:
+    """The settings of a recipe, what they mean, and what its presets say; bold where that is not the default."""
+    default = recipe.Settings()
+    meanings: dict[str, str] = {}
+    for cls in reversed(recipe.Settings.__mro__[:-1]):  # what a recipe says of a setting counts more
+        meanings |= attribute_docs(cls)
     rows = []
-    for field in dataclasses.fields(settings.Settings):
+    for field in dataclasses.fields(recipe.Settings):
         row = [f"`{field.name}`", meanings[field.name]]
-        for _, preset in settings.PRESETS.values():
+        for _, preset in recipe.PRESETS.values():
             value = getattr(preset, field.name)
             row.append(f"**{plain(value)}**" if value != getattr(default, field.name) else plain(value))
         rows.append(row)
-    return table(("Setting", "Meaning", *(f"`{name}`" for name in settings.PRESETS)), rows)
+    return table(("Setting", "Meaning", *(f"`{name}`" for name in recipe.PRESETS)), rows)
 
 
 def plain(value: Any) -> str:
@@ -83,10 +94,10 @@ def attribute_docs(cls: type) -> dict[str, str]:
     return docs
 
 
-def presets_table() -> str:
-    """What the presets are for."""
-    rows = [(f"`{name}`", text, f"{preset.steps:,}") for name, (text, preset) in settings.PRESETS.items()]
-    return table(("Preset", "What it takes and gives", "Steps"), rows)
+def presets_table(recipe: Recipe) -> str:
+    """What the presets of a recipe are for."""
+    rows = [(f"`{name}`", text, f"{preset.total_timesteps:,}") for name, (text, preset) in recipe.PRESETS.items()]
+    return table(("Preset", "What it takes and gives", "Timesteps"), rows)
 
 
 def layers_table() -> str:
@@ -141,8 +152,10 @@ MAKERS: dict[str, Callable[[], str]] = {
     "observation": tables.observation_table,
     "actions": tables.action_table,
     "all actions": all_actions,
-    "settings": settings_table,
-    "presets": presets_table,
+    "settings": partial(settings_table, ppo),
+    "presets": partial(presets_table, ppo),
+    "alphazero_settings": partial(settings_table, alphazero_settings),
+    "alphazero_presets": partial(presets_table, alphazero_settings),
     "layers": layers_table,
     "public names": public_names,
 }

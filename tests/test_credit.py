@@ -7,7 +7,12 @@ import pytest
 
 pytest.importorskip("sb3_contrib")
 
-from montecristo_train.credit import seat_advantages
+import torch
+from gymnasium.spaces import Discrete
+
+from montecristo_env import actions
+from montecristo_env.learner import observation_box
+from montecristo_train.credit import SeatRolloutBuffer, SeatStep, seat_advantages
 
 NOBODY = [0.0, 0.0, 0.0, 0.0]
 
@@ -36,7 +41,7 @@ def advantages(
     return [round(float(value), 5) for value in found[:, 0]]
 
 
-def test_the_end_of_a_game_pays_every_player_at_his_own_last_decision() -> None:
+def test_the_end_of_a_game_pays_every_player_at_their_own_last_decision() -> None:
     """Seat 0 decides, then twice seat 1, whose second decision ends the game; then a new game begins."""
     found = advantages(
         seats=[0, 1, 1, 0],
@@ -139,3 +144,25 @@ def test_with_full_decay_an_advantage_is_the_return_minus_the_value() -> None:
         1.0,
     )
     np.testing.assert_allclose(found[:, 0], final[seats] - values, atol=1e-5)
+
+
+def test_the_buffer_credits_every_row_with_the_step_that_was_noted_before_it_was_added() -> None:
+    rng = np.random.default_rng(2)
+    steps, games = 12, 5
+    space: Discrete[np.int64] = Discrete(actions.COUNT)
+    buffer = SeatRolloutBuffer(steps, observation_box("int8"), space, "cpu", gae_lambda=0.9, gamma=0.99, n_envs=games)
+    for _ in range(2):  # the second time after a reset
+        buffer.reset()
+        seats = rng.integers(0, 4, (steps + 1, games))
+        rewards = rng.normal(size=(steps, games, 4)).astype(np.float32)
+        ended = rng.random((steps, games)) < 0.2
+        values = rng.normal(size=(steps + 1, games)).astype(np.float32)
+        seen, nothing = np.zeros((games, *buffer.obs_shape), np.int8), np.zeros(games, np.float32)
+        for step in range(steps):
+            buffer.note(SeatStep(seats[step], rewards[step], ended[step], seats[step + 1]))
+            estimated = torch.from_numpy(values[step])
+            buffer.add(seen, np.zeros((games, 1)), nothing, nothing, estimated, torch.zeros(games))
+        buffer.compute_returns_and_advantage(torch.from_numpy(values[steps])[:, None], np.zeros(games, np.bool_))
+        expected = seat_advantages(seats[:-1], rewards, ended, values[:-1], seats[-1], values[-1], 0.99, 0.9)
+        np.testing.assert_allclose(buffer.advantages, expected, atol=1e-6)
+        np.testing.assert_allclose(buffer.returns, expected + values[:-1], atol=1e-6)

@@ -937,7 +937,7 @@ def test_all_installed_agents_that_need_no_settings_are_offered_and_made_when_as
 
     monkeypatch.setattr("montecristo_env.web.room.make_agent", make)
     room = Room(tmp_path)
-    assert {"greedy", "random", "mcts", "ppo"} <= set(room.agents)
+    assert {"greedy", "random", "mcts", "ppo", "alphazero"} <= set(room.agents)
     assert not {"human", "policy", "policy+mcts"} & set(room.agents)
     _, table = opened(room, "human", "random", "greedy")
     room.load()

@@ -70,6 +70,7 @@ def test_wheel_holds_the_three_typed_packages_and_nothing_else(wheel: Path) -> N
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(files)
     pages = {path.name for path in (ROOT / "montecristo_env/web/static").iterdir()}
     assert {f"montecristo_env/web/static/{name}" for name in pages} <= set(files)
+    assert {f"montecristo_agents/models/{name}.safetensors" for name in ("ppo", "alphazero")} <= set(files)
     assert not [name for name in files if "tests/" in name or "test_" in name]
 
 
@@ -125,10 +126,14 @@ finally:
 # What Python is called with, by extra. Training and Ray are only started: other tests let them work.
 PROMISED: dict[str, list[list[str]]] = {
     "": [["-c", PETTINGZOO], ["-c", BATCH]],
-    "sb3": [["-c", SB3], ["-m", "montecristo_train.ppo", "--help"], ["-m", "montecristo_train.exploit", "--help"]],
+    "sb3": [
+        ["-c", SB3],
+        *(["-m", f"montecristo_train.{recipe}", "--help"] for recipe in ("ppo", "alphazero", "exploit")),
+    ],
     "arena": [
         ["-c", ARENA],
         ["-m", "montecristo_agents.arena", "random", "greedy", "ppo", "--players", "2", "--deals", "1"],
+        ["-m", "montecristo_agents.arena", "alphazero", "alphazero:8", "--players", "2", "--deals", "1"],
     ],
     "rllib": [["-m", "montecristo_train.rllib", "--help"], ["-c", "import montecristo_agents.cluster"]],
     "render": [["-c", RENDER]],

@@ -5,7 +5,6 @@ Counts go in as they are observed, their scale is part of the weights, and zeros
 trunk is a product of matrices for the whole batch.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,36 +14,19 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from montecristo_agents.policy import (
-    FORMAT,
-    InvalidModel,
-    _check_tensors,
-    _from_json,
-    _read,
-    checksum,
-    layout_hash,
-)
-from montecristo_env import GameBatch, actions, observation
-from montecristo_env.agent import PublicView
-from montecristo_env.commands import missing
+from montecristo_agents.models import InvalidModel, check_tensors, read_model, write_model
+from montecristo_env import actions, observation
 from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.core.layout import STATE, States, aligned_zeros
 from montecristo_env.core.observation import observe
 from montecristo_env.core.symmetry import KIND_OF_ACTION
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.files import write_whole
 from montecristo_env.threads import ALL_CORES, share
 
-try:
-    from safetensors.numpy import save as safetensors_bytes
-except ImportError as error:
-    raise missing("a network player", error.name, "arena") from error
-
-ARCHITECTURE = "entity"
 SIZES = ("pair", "entity", "hidden")  # of the layers, in the header of a file
 ROWS_PER_THREAD = 256  # that are worth a thread
-_HEADER = ("format", "architecture", "layout", "sizes", "training", "checksum")
+MOST_COUNT = 128.0  # how far from 0 an observation can be, being int8
 
 KIND_CODES = np.array([np.flatnonzero(kind == KIND_OF_ACTION) for kind in range(KINDS)])
 """The actions that name each kind, (5, 14): those in a column differ in nothing but the kind."""
@@ -164,8 +146,10 @@ class EntityNetwork:
     inputs = observation.SIZE
 
     def __post_init__(self) -> None:
-        _check_tensors(self.tensors, shapes(self.sizes))
-        packed, trunk, heads = _pack(self.tensors)
+        check_tensors(self.tensors, shapes(self.sizes))
+        with np.errstate(over="ignore"):  # what is too large is refused
+            packed, trunk, heads = _pack(self.tensors)
+        _check_range(packed, trunk, heads)
         for name, value in (("_packed", packed), ("_trunk", trunk), ("_heads", heads)):
             object.__setattr__(self, name, value)
         compile_all()
@@ -174,15 +158,6 @@ class EntityNetwork:
         """A copy from another process needs the compiled code here, too, and arrays of its own: Ray's are read-only."""
         self.__dict__.update(state)
         self.__post_init__()
-
-    def look(
-        self,
-        games: PublicView | GameBatch,
-        rows: NDArray[np.int64] | None = None,
-        masks: NDArray[np.int8] | None = None,
-    ) -> NDArray[np.int8]:
-        """What it must look at to play these rows, (K, inputs); writes their action masks, too, if given room."""
-        return games.observe(rows=rows, masks=masks)
 
     def evaluate(self, observations: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The logits of all actions, (K, actions.COUNT), and the observer's expected reward "win", (K,).
@@ -237,29 +212,16 @@ class EntityNetwork:
             path: where to; a file that is there already is replaced.
             dtype: float32, or float16 for a file of half the size.
         """
-        with np.errstate(over="ignore"):  # what does not fit is refused below
-            tensors = {name: np.ascontiguousarray(tensor, dtype) for name, tensor in self.tensors.items()}
-        _check_tensors(tensors, shapes(self.sizes))
-        header = {
-            "format": FORMAT,
-            "architecture": ARCHITECTURE,
-            "layout": layout_hash(),
-            "sizes": json.dumps(self.sizes),
-            "training": json.dumps(self.training),
-        }
-        header["checksum"] = checksum(header, tensors)
-        write_whole(path, safetensors_bytes(tensors, header))
+        write_model(path, self.sizes, self.tensors, self.training, dtype)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Reads a file that `save` has written; one that is damaged or does not fit this game is refused."""
+        sizes, tensors, training = read_model(path)
         try:
-            header, tensors = _read(Path(path))
-            _check_header(header, tensors)
-            sizes = _from_json(header, "sizes", list)
             if len(sizes) != len(SIZES) or not all(isinstance(size, int) and size > 0 for size in sizes):
                 raise InvalidModel(f"sizes must be those of {', '.join(SIZES)}, but are {sizes}")
-            return cls(Sizes(*sizes), tensors, _from_json(header, "training", dict))
+            return cls(Sizes(*sizes), tensors, training)
         except InvalidModel as problem:
             raise InvalidModel(f"model {path}: {problem}") from None
 
@@ -305,21 +267,6 @@ class EntityEvaluator:
         return logits, room.shares
 
 
-def _check_header(header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> None:
-    """The file is one of ours, whole, and made for this version of the game."""
-    if "format" in header and header["format"] != FORMAT:
-        raise InvalidModel(f"has format {header['format']}, but this version of montecristo-env reads format {FORMAT}")
-    if missing := [name for name in _HEADER if name not in header]:
-        raise InvalidModel(f"is no entity network for this game: its header lacks {', '.join(missing)}")
-    if header["checksum"] != checksum(header, tensors):
-        raise InvalidModel("is damaged, its checksum is not that of its content: get it anew, or train it again")
-    if header["layout"] != layout_hash():
-        raise InvalidModel(
-            f"was trained on observations and actions with the layout {header['layout']}, but this version of "
-            f"montecristo-env has {layout_hash()}: train it again, or install the version it was made with"
-        )
-
-
 def _pack(
     tensors: Mapping[str, NDArray[Any]],
 ) -> tuple[_Packed, list[tuple[NDArray[np.float32], NDArray[np.float32]]], _Heads]:
@@ -363,6 +310,33 @@ def _pack(
         np.ascontiguousarray(single["of_kinds.bias"]),
     )
     return packed, trunk, heads
+
+
+def _check_range(packed: _Packed, trunk: list[tuple[NDArray[np.float32], NDArray[np.float32]]], heads: _Heads) -> None:
+    """Whatever it looks at, no number in it becomes infinite: all inputs and weights at their worst."""
+    pair, entity = packed.pair_bias.size, packed.dungeon_place.shape[1]
+
+    def worst(inputs: Any, weights: NDArray[np.float32], what: str) -> NDArray[np.float64]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found: NDArray[np.float64] = np.broadcast_to(inputs, len(weights)) @ np.abs(weights, dtype=np.float64)
+        if not found.max(initial=0.0) < np.finfo(np.float32).max:
+            raise InvalidModel(f"the weights of {what} are so large that what it gives may be infinite")
+        return found
+
+    context = worst(MOST_COUNT, packed.context, "the context")
+    dungeons, kinds = worst(MOST_COUNT, packed.dungeons, "dungeons"), worst(MOST_COUNT, packed.kinds, "kinds")
+    pairs = worst(MOST_COUNT, packed.pairs, "pairs") + dungeons[:pair] + kinds[:pair] + context[:pair]
+    pairs += np.abs(packed.pair_bias)
+    of_dungeons = worst(KINDS * pairs, packed.dungeon_pairs, "dungeon_pairs") + dungeons[pair:]
+    of_dungeons += context[pair : pair + entity] + np.abs(packed.dungeon_place).max(axis=0)
+    of_kinds = worst(DUNGEONS * pairs, packed.kind_pairs, "kind_pairs") + kinds[pair:]
+    of_kinds += context[pair + entity :] + np.abs(packed.kind_place).max(axis=0)
+    after = np.concatenate([np.tile(of_dungeons, DUNGEONS), np.tile(of_kinds, KINDS), np.full(CONTEXT, MOST_COUNT)])
+    for number, (weight, bias) in enumerate(trunk):
+        after = worst(after, weight, "the heads" if number == len(trunk) - 1 else f"trunk.{number}") + np.abs(bias)
+    to_dungeons, to_kinds = after[-2 * entity : -entity], after[-entity:]
+    worst(of_dungeons + to_dungeons, heads.dungeons, "the heads")
+    worst(of_kinds + to_kinds, heads.kinds, "the heads")
 
 
 # --- Compiled --------------------------------------------------------------------------------------------------------

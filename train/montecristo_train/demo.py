@@ -14,8 +14,9 @@ from montecristo_agents.benchmark import benchmark
 from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, PublicView, make_agent
 from montecristo_env.commands import resumable, run_command
-from montecristo_train.ppo import AGENT, CURVE, new_folder, train
-from montecristo_train.settings import PRESETS
+from montecristo_train.alphazero import train
+from montecristo_train.alphazero_settings import PRESETS
+from montecristo_train.runs import AGENT, CURVE, new_folder
 
 OPPONENTS = ("random", "greedy", "ppo")
 DEALS = 250
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> None:
     new_folder(folder, settings)
     console = Console()
     console.print(f"Training [b]{preset}[/b] ({text}) in {folder}:")
-    with resumable(f"python -m montecristo_train.ppo --resume {folder}"):
+    with resumable(f"python -m montecristo_train.alphazero --resume {folder}"):
         agent = PolicyAgent(train(settings, folder))
     agent.name = "yours"
     report = benchmark(agent, 2, DEALS, against=OPPONENTS, folder=folder / "arena")
@@ -61,8 +62,8 @@ def main(arguments: list[str]) -> None:
     for what, command in (
         ("play against it", f"python -m montecristo_env.table --players human policy:{folder / AGENT}"),
         ("let others play against it", f"python -m montecristo_agents.arena mcts:200 policy:{folder / AGENT}"),
-        ("train a stronger one, 40 minutes", "python -m montecristo_train.ppo full"),
-        ("see all settings", "python -m montecristo_train.ppo quick --help"),
+        ("train a stronger one, three hours", "python -m montecristo_train.alphazero full"),
+        ("see all settings", "python -m montecristo_train.alphazero quick --help"),
     ):
         console.print(f"  {what:34}[b]{command}[/b]", soft_wrap=True)
 

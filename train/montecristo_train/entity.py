@@ -1,7 +1,7 @@
 """The entity network in torch, as it learns; `export` makes of it the one that plays (`montecristo_agents.entity`)."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from torch import nn
 from montecristo_agents.entity import CONTEXT, DUNGEON_CODES, ENTITIES, KIND_CODES, EntityNetwork, Sizes, shapes
 from montecristo_env import actions, observation
 from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS
+from montecristo_env.errors import InvalidArgument
 
 AUXILIARY = 1 + MAX_PLAYERS
 """The final margin of the decider, and the points of each player in the coming rounds."""
@@ -91,6 +92,23 @@ class EntityModule(nn.Module):
         return Outputs(logits, self.value(hidden), self.win(hidden), self.auxiliary(hidden))
 
 
+def expected_rewards(outputs: Outputs, counts: torch.Tensor) -> torch.Tensor:
+    """The reward "win" that deciders may expect by the shares of the win, (K, 1): from -1 / (n - 1) to 1."""
+    found: Any = observation.view(cast(Any, counts), "present")  # of a tensor, too
+    present: torch.Tensor = found == 1
+    players = present.sum(1, keepdim=True)
+    shares = outputs.win.masked_fill(~present, ILLEGAL).softmax(1)[:, :1]
+    return (players * shares - 1) / (players - 1)
+
+
+def load(module: EntityModule, network: EntityNetwork) -> None:
+    """Gives the module the weights of an exported network: the reverse of `export`, but for the auxiliary head."""
+    if network.sizes != module.sizes:
+        raise InvalidArgument(f"cannot start from a network with sizes {network.sizes}: here they are {module.sizes}")
+    weights = {name: torch.tensor(np.asarray(tensor, np.float32)) for name, tensor in network.tensors.items()}
+    module.load_state_dict(module.state_dict() | weights)
+
+
 def tensors(module: EntityModule) -> dict[str, np.ndarray]:
     """A copy of the weights that the playing network has; the auxiliary head is for learning only."""
     state = module.state_dict()
@@ -100,3 +118,10 @@ def tensors(module: EntityModule) -> dict[str, np.ndarray]:
 def export(module: EntityModule, training: Mapping[str, Any]) -> EntityNetwork:
     """The network as it plays, without torch."""
     return EntityNetwork(module.sizes, tensors(module), training)
+
+
+def export_wins(module: EntityModule, training: Mapping[str, Any]) -> EntityNetwork:
+    """The same of a module that has learnt shares of the win alone: to a search, these are the utility, too."""
+    weights = tensors(module)
+    weights |= {f"value.{part}": weights[f"win.{part}"] for part in ("weight", "bias")}
+    return EntityNetwork(module.sizes, weights, training)
