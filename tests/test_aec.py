@@ -94,7 +94,6 @@ def test_env_has_the_conventional_wrappers_in_the_conventional_order(num_players
     assert env.max_num_agents == num_players
 
 
-@pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="PettingZoo has no registry before 1.27")
 @PLAYERS
 def test_pettingzoo_makes_it_by_name(num_players: int) -> None:
     with warnings.catch_warnings(action="error"):

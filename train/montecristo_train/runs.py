@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import tyro
@@ -87,6 +88,12 @@ def start_or_resume(
 
 def new_folder(folder: Path, settings: RunSettings) -> None:
     """Makes a run folder; one that holds another run is refused."""
+    facts = {"settings": dataclasses.asdict(settings), "made_with": provenance()}
+    claim(folder, {SETTINGS: (json.dumps(facts, indent=2) + "\n").encode()})
+
+
+def claim(folder: Path, content: Mapping[str, bytes] = MappingProxyType({})) -> None:
+    """Makes a folder for a run, with these files in it; one that holds anything is refused, and left as it is."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
@@ -94,8 +101,8 @@ def new_folder(folder: Path, settings: RunSettings) -> None:
                 raise InvalidArgument(
                     f"{folder} is not empty: choose another --run, or go on there with --resume {folder}"
                 )
-            facts = {"settings": dataclasses.asdict(settings), "made_with": provenance()}
-            write_whole(folder / SETTINGS, (json.dumps(facts, indent=2) + "\n").encode())
+            for name, written in content.items():
+                write_whole(folder / name, written)
     except OSError as error:
         raise InvalidArgument(f"cannot write to {folder}: {error.strerror}") from None
 
