@@ -1,4 +1,4 @@
-"""The network player: the same numbers in any batch, files that are refused when damaged, play by the network."""
+"""The network player: the same choices in any batch, files that are refused when damaged, play by the network."""
 
 from __future__ import annotations
 
@@ -48,25 +48,18 @@ def positions(games: int = 100, decisions: int = 40) -> GameBatch:
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 64, 129])
-def test_a_row_gives_the_same_bits_whatever_else_is_in_the_batch(rows: int) -> None:
+def test_a_row_gives_the_same_choice_and_logits_but_for_rounding_whatever_else_is_in_the_batch(rows: int) -> None:
+    """Not the same bits: a library multiplies matrices, and in which order it adds depends on their size.
+
+    Sums of large terms may come out near 0, so what is rounded is compared with the largest logit or value.
+    """
     network = EntityNetwork(SIZES, random_tensors())
     seen = positions(games=300).observe()
     logits, values = network.evaluate(seen)
     some = np.random.default_rng(rows).permutation(len(seen))[:rows]
     logits_of_some, values_of_some = network.evaluate(seen[some])
-    np.testing.assert_array_equal(logits_of_some, logits[some])
-    np.testing.assert_array_equal(values_of_some, values[some])
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 7, 64, 129])
-def test_a_row_gives_the_same_numbers_but_for_rounding_whatever_else_is_in_the_batch(rows: int) -> None:
-    network = EntityNetwork(SIZES, random_tensors())
-    seen = positions(games=300).observe()
-    logits, values = network.evaluate(seen)
-    some = np.random.default_rng(rows).permutation(len(seen))[:rows]
-    logits_of_some, values_of_some = network.evaluate(seen[some])
-    np.testing.assert_allclose(logits_of_some, logits[some], rtol=0, atol=1e-5)
-    np.testing.assert_allclose(values_of_some, values[some], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(logits_of_some, logits[some], rtol=0, atol=1e-5 * np.abs(logits).max())
+    np.testing.assert_allclose(values_of_some, values[some], rtol=0, atol=1e-5 * np.abs(values).max())
     np.testing.assert_array_equal(logits_of_some.argmax(axis=1), logits[some].argmax(axis=1))
 
 
