@@ -37,16 +37,14 @@ from montecristo_env.commands import run_command
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.files import locked, write_whole
 from montecristo_train.alphazero_settings import PRESETS, Settings
-from montecristo_train.curve import draw_curve
 from montecristo_train.entity import ILLEGAL, EntityModule, export, tensors
 from montecristo_train.episodes import AUXILIARY, VALUE, WIN, Batch, Positions, prepare
 from montecristo_train.runs import (
     AGENT,
     CHECKPOINT,
-    CURVE,
-    METRICS,
     Metrics,
     TwoLines,
+    finish,
     start_or_resume,
     training_facts,
     win_rates,
@@ -81,11 +79,6 @@ class Learner:
         self._due = -settings.replay_ratio * settings.learning_starts  # positions still to learn from
 
     @property
-    def done(self) -> float:
-        """The share of the training that is done."""
-        return min(1.0, self.positions / self.settings.total_timesteps)
-
-    @property
     def td_lambda(self) -> float:
         """For the positions that are played now."""
         return 1.0 if self.positions < self.settings.warmup else self.settings.td_lambda
@@ -102,9 +95,9 @@ class Learner:
     def learn(self) -> dict[str, float]:
         """As many gradient steps as are due; what they came to."""
         settings = self.settings
-        first, last = settings.learning_rate, settings.final_learning_rate
+        first, last, done = settings.learning_rate, settings.final_learning_rate, settings.share_done(self.positions)
         for group in self.optimizer.param_groups:
-            group["lr"] = last + (first - last) * 0.5 * (1 + math.cos(math.pi * self.done))
+            group["lr"] = last + (first - last) * 0.5 * (1 + math.cos(math.pi * done))
         totals: dict[str, float] = {}
         steps = max(0, int(self._due // settings.batch_size))
         for _ in range(steps):
@@ -224,9 +217,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
                 with writing(folder / CHECKPOINT):
                     learner.save(folder / CHECKPOINT, {"latest": latest})
             progress.update(bar, completed=learner.positions, fps=rate, results=wins(latest))
-        with writing(folder / CURVE):
-            draw_curve(folder / METRICS, folder / CURVE)
-    return EntityNetwork.load(folder / AGENT)
+        return finish(folder)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -32,15 +32,13 @@ from montecristo_env.files import locked
 from montecristo_train import entity
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.credit import SeatRolloutBuffer
-from montecristo_train.curve import draw_curve
 from montecristo_train.entity import EntityModule
 from montecristo_train.runs import (
     AGENT,
     CHECKPOINT,
-    CURVE,
-    METRICS,
     Metrics,
     TwoLines,
+    finish,
     start_or_resume,
     training_facts,
     win_rates,
@@ -276,9 +274,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
             if left > 0:
                 model.learn(left, callback, log_interval=NEVER, reset_num_timesteps=False)
                 callback.after_update(end=True)
-        with writing(folder / CURVE):
-            draw_curve(folder / METRICS, folder / CURVE)
-    return EntityNetwork.load(folder / AGENT)
+        return finish(folder)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,6 +27,7 @@ from montecristo_env.commands import resumable
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.files import is_empty, locked, write_whole
 from montecristo_env.ruleset import Ruleset
+from montecristo_train.curve import draw_curve
 from montecristo_train.settings import RunSettings
 
 AGENT, CHECKPOINT, CURVE, METRICS, SETTINGS, TENSORBOARD = (
@@ -180,6 +181,13 @@ class Metrics:
 
     def __exit__(self, *_: object) -> None:
         self._board.close()
+
+
+def finish(folder: Path) -> EntityNetwork:
+    """Draws the learning curve of a run that is complete, and returns the trained network."""
+    with writing(folder / CURVE):
+        draw_curve(folder / METRICS, folder / CURVE)
+    return EntityNetwork.load(folder / AGENT)
 
 
 def forget_metrics_after(path: Path, timesteps: int) -> None:

@@ -19,7 +19,7 @@ class Trajectory:
     game: int
     seat: int
     columns: Columns
-    """What there is of each decision, (K, ...); where the game goes on, of one more: his next one."""
+    """What there is of each decision, (K, ...); where the game goes on, of one more: their next one."""
     rewards: NDArray[np.float32]
     """What the seat got from each decision until the next one or the end, (K,)."""
     ended: bool
