@@ -28,7 +28,7 @@ from montecristo_train.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"montecristo_env": ROOT, "montecristo_agents": ROOT / "agents", "montecristo_train": ROOT / "train"}
-OPTIONAL = {"ladder.md", "ppo.md", "scaling.md", "benchmarks.md"}  # written by programs, or not yet
+OPTIONAL = {"ladder.md", "benchmarks.md"}  # written by programs
 RULES = "rules.md"
 
 

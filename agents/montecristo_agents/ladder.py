@@ -22,7 +22,7 @@ from montecristo_env.commands import INTERRUPTED, quiet_pipe
 from montecristo_env.core.constants import MIN_PLAYERS
 from montecristo_env.files import write_whole
 
-LADDER = ("random", "greedy", "mcts:50", "mcts:200", "ppo")
+LADDER = ("random", "greedy", "ppo", "mcts:50", "mcts:200", "alphazero")
 """The agents that others are measured against."""
 ONLY_FOR_TWO = ("mcts:200",)  # on the page: with more players a search of so many simulations takes hours
 

@@ -1,4 +1,4 @@
-"""Fits the judge of the search to the results of games: `python -m montecristo_train.judgement --agent ppo`.
+"""Fits the judge of the search to the results of games: `python -m montecristo_train.judgement --agent alphazero`.
 
 An agent plays against itself. Wherever a round begins, every player is described (see `montecristo_agents.judgement`),
 and the weights are those that make the results likeliest. Games that were not used for the fit tell how good it is.
@@ -91,7 +91,7 @@ def fit(positions: Positions) -> tuple[NDArray[np.float64], float, float]:
 class Options:
     """Fits the judge of the search to the results of games that an agent plays against itself."""
 
-    agent: str = "ppo"
+    agent: str = "alphazero"
     """Who plays."""
     games: int = 10_000
     """How many games, for each number of players."""
