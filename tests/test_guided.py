@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, F, Table
 from montecristo_agents import guided, models, search
+from montecristo_agents.arena import play
 from montecristo_agents.entity import EntityNetwork, Sizes, shapes
 from montecristo_agents.guided import SearchAgent, alphazero, policy_mcts
 from montecristo_agents.models import InvalidModel
@@ -160,6 +161,14 @@ def test_a_number_of_simulations_is_asked_for(path: Path, simulations: str) -> N
 def test_a_missing_model_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidModel, match="missing"):
         policy_mcts(f"{tmp_path / 'missing'}:20")
+
+
+@pytest.mark.parametrize("players", [2, 4])
+@pytest.mark.parametrize("name", ["alphazero", "ppo"])
+def test_a_shipped_network_was_trained_on_this_game(name: str, players: int) -> None:
+    """One that does not fit the encoding any more, or was never trained, would play about as random does."""
+    pair = play(["random", name], players, deals=50, focus=1, progress=False).pair(name, "random")
+    assert pair is not None and pair.win_rate.low > 0.8
 
 
 @pytest.mark.usefixtures("_shipped")
