@@ -291,6 +291,32 @@ class GameBatch:
         if illegal != NONE:
             raise IllegalAction(self._complaint(int(index[illegal]), int(codes[illegal])))
 
+    def draws(self, acts: ArrayLike, rows: Rows = None) -> NDArray[np.bool_]:
+        """Whether each action would turn up something hidden, cards or tokens, before the next choice, (N,).
+
+        These are the chance nodes: where the answer is no, what all players see next follows from what they see now;
+        where it is yes, it depends on what `resample_hidden` redraws, unless only one thing can come. An action can
+        draw late, after decisions that the engine makes by itself. A wild bag is drawn unseen, so it does not count.
+
+        An illegal action raises `IllegalAction`; where a game is over, nothing is drawn.
+
+        Args:
+            acts: an action code per game.
+            rows: only in these games.
+        """
+        index = self._index(rows)
+        codes = action_codes(acts, index.size)
+        out = np.empty(index.size, np.bool_)
+        illegal = [place for place in self.run(batch.write_draws, index, codes, self._copies, out) if place != NONE]
+        if illegal:
+            raise IllegalAction(self._complaint(int(index[illegal[0]]), int(codes[illegal[0]])))
+        return out
+
+    @cached_property
+    def _copies(self) -> States:
+        """Room to try actions; of each thread's part only the first row is used."""
+        return aligned_empty(len(self), STATE)
+
     def sample_actions(self, out: NDArray[np.int64] | None = None, rows: Rows = None) -> NDArray[np.int64]:
         """A uniformly random legal action for every game, -1 where it is over; each game has its own random stream."""
         index = self._index(rows)

@@ -339,13 +339,14 @@ class Match:
         self.decisions = 0
         self.assert_same_events(0, news)
 
-    def play(self, code: int) -> None:
-        """The engine has made this move: so does the twin."""
+    def play(self, code: int, draws: bool) -> None:
+        """The engine has made this move, and said whether it draws: so does the twin."""
         before = len(self.twin.log)
         news = self.chance.news()
         self.twin.play(TEXT[code])
         self.decisions += 1
         self.assert_same_events(before, news)
+        assert draws == self.twin.drew(before), f"decision {self.decisions}: {TEXT[code]}"
 
     def assert_same_events(self, before: int, news: list[tuple[Any, ...]]) -> None:
         assert self.twin.log[before:] == news
@@ -427,10 +428,11 @@ def compare_games(
             assert_same_end(matches[row], batches, row)
         acts = acts[[not ended for ended in over]]
         live = [row for row, ended in zip(live, over, strict=True) if not ended]
+        draws = games.draws(acts, live).tolist()
         for batch in batches.values():
             batch.step(acts, rows=live)
-        for row, code in zip(live, acts.tolist(), strict=True):
-            matches[row].play(code)
+        for row, code, drawn in zip(live, acts.tolist(), draws, strict=True):
+            matches[row].play(code, drawn)
         step += 1
     return sum((match.twin.corners for match in matches), Counter())
 

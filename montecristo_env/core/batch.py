@@ -23,7 +23,7 @@ from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, TOKEN
 from montecristo_env.core.layout import STATE, Row, States, aligned_zeros
 from montecristo_env.core.legal import NOTHING, legal_choices
 from montecristo_env.core.observation import SCALE, SIZE, observe
-from montecristo_env.core.rules import apply, enter_lane, play, start
+from montecristo_env.core.rules import apply, enter_lane, play, plays_into_draw, start
 from montecristo_env.core.scoring import WIN, write_rewards
 from montecristo_env.core.setup import next_seed, set_up
 
@@ -141,6 +141,27 @@ def step_games(
         if samples.size > 0:
             samples[k] = _sample(s)
         _show(s, NONE, counts, shares, masks, k, begin)
+    return NONE
+
+
+@entry_point
+def write_draws(
+    states: States, rows: np.ndarray, actions: np.ndarray, copies: States, out: np.ndarray, begin: int, end: int
+) -> int:
+    """Whether each action would turn up cards or tokens before the next choice; or the place of an illegal one.
+
+    Of `copies`, which has room for all of `rows`, only row `begin` is used.
+    """
+    illegal = _first_illegal(states, rows, actions, begin, end)
+    if illegal != NONE:
+        return illegal
+    copy = copies[begin]
+    for k in range(begin, end):
+        s = states[rows[k]]
+        out[k] = False
+        if s.legal != NOTHING:
+            copy_bytes(copy.bytes, 0, s.bytes, 0, _ROW_BYTES)
+            out[k] = plays_into_draw(copy, actions[k] - FIRST[s.decision])
     return NONE
 
 
@@ -405,6 +426,7 @@ def _call_every_entry_point() -> None:
     start_games(states, rows, seeds, 0, 1)
     sample_actions(states, rows, actions, 0, 1)
     first_illegal(states, rows, actions, 0, 1)
+    write_draws(states, rows, actions, states.copy(), np.zeros(1, np.bool_), 0, 1)
     counts, masks = aligned_zeros((1, SIZE), np.int8), aligned_zeros((1, COUNT), np.int8)
     shares = aligned_zeros((1, SIZE), np.float32)
     step_games(

@@ -76,6 +76,24 @@ def play_forced(s: Row) -> None:
 
 
 @kernel
+def plays_into_draw(s: Row, choice: int) -> bool:
+    """Plays a decision and the forced ones behind it until something is turned up; False if nothing is.
+
+    Cards of the supply (§4.1) and tokens of a chest (§6.1) are all that is ever turned up, both where the used marble
+    has been returned. A wild bag is drawn unseen (§5.3), and shuffles show nothing: no player learns anything.
+    """
+    while True:
+        returns_marble = s.decision == Decision.RETURN_MARBLE
+        apply(s, choice)
+        if returns_marble and (s.decision == Decision.DEAL or s.decision == Decision.PUT_TOKEN):
+            return True
+        legal = legal_choices(s)
+        if legal == NOTHING or legal & (legal - _ONE) != NOTHING:
+            return False
+        choice = lowest_bit(legal)
+
+
+@kernel
 def apply(s: Row, choice: int) -> None:
     """Carries out one decision, forced or not, and what follows from it up to the next one."""
     match s.decision:
