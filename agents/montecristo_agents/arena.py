@@ -33,6 +33,7 @@ from montecristo_agents.extras import (
     TimeRemainingColumn,
     tyro,
 )
+from montecristo_agents.luck import MIN_PILOT, PILOT_DEALS, LuckMeter
 from montecristo_agents.matches import Match, Played, Results, deal_seeds
 from montecristo_agents.report import Report, make_report
 from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
@@ -63,6 +64,8 @@ def play(
     folder: str | Path | None = None,
     records: int = 0,
     focus: int | None = None,
+    adjust: bool | LuckMeter = False,
+    pilot: int = PILOT_DEALS,
     progress: bool = True,
     ray: bool = False,
 ) -> Report:
@@ -74,7 +77,18 @@ def play(
     report.pair("random", my_agent.name).win_rate
     ```
     """
-    run = Run(agents, players, deals, seed, ruleset=ruleset, folder=folder, records=records, focus=focus)
+    run = Run(
+        agents,
+        players,
+        deals,
+        seed,
+        ruleset=ruleset,
+        folder=folder,
+        records=records,
+        focus=focus,
+        adjust=adjust,
+        pilot=pilot,
+    )
     run.play(progress, ray)
     return run.report()
 
@@ -92,6 +106,9 @@ class Run:
         folder: where to keep what is done; nowhere if None. A folder with another run in it is refused.
         records: of so many deals all games are recorded, in the folder.
         focus: the number of an agent: then the others meet only this one, and not each other.
+        adjust: whether to report results without the luck of draws, too (see `luck`), with the shipped network's
+            values or those of a meter. The games are the same, but take longer.
+        pilot: so many deals by another seed are played first, to find out how much luck counts.
     """
 
     def __init__(
@@ -105,6 +122,8 @@ class Run:
         folder: str | Path | None = None,
         records: int = 0,
         focus: int | None = None,
+        adjust: bool | LuckMeter = False,
+        pilot: int = PILOT_DEALS,
     ) -> None:
         if isinstance(agents, str) or len(agents) < 2:
             raise InvalidArgument(f"the arena needs two agents or more, but got {agents!r}")
@@ -117,7 +136,11 @@ class Run:
             raise InvalidArgument("records need a folder")
         made = {agent: make_agent(agent) for agent in agents if isinstance(agent, str)}  # each name once
         objects = [made[agent] if isinstance(agent, str) else make_agent(agent) for agent in agents]
-        self.match = Match(objects, players, deal_seeds(seed, deals), ruleset, focus)
+        meter = LuckMeter.shipped() if adjust is True else adjust or None
+        pilot = 0 if meter is None else _whole("pilot", pilot, 0, MOST_DEALS)
+        if 0 < pilot < MIN_PILOT:
+            raise InvalidArgument(f"pilot must be {MIN_PILOT} deals or more, or none, but is {pilot}")
+        self.match = Match(objects, players, deal_seeds(seed, deals), ruleset, focus, meter)
         called = [agent if isinstance(agent, str) else agent.name for agent in agents]
         self.names = _tell_apart(called)
         self.settings: dict[str, Any] = {
@@ -130,12 +153,26 @@ class Run:
             "ruleset": self.match.ruleset.to_dict(),
             "records": records,
             "focus": focus,
+            "adjust": None if meter is None else {**meter.settings, "pilot": pilot, "pilot_seed": _pilot_seed(seed)},
             "version": montecristo_env.__version__,
         }
         self.settings = json.loads(json.dumps(self.settings))  # as it will be read again
         self.recorded_rounds = records * len(self.match.tables)
         self.folder = None if folder is None else _Folder(Path(folder), self.settings)
         self.results: list[Results] = [] if self.folder is None else self.folder.load(self.match)
+        self.pilot = None
+        if meter is not None and pilot:
+            self.pilot = Run(
+                objects,
+                players,
+                pilot,
+                _pilot_seed(seed),
+                ruleset=self.match.ruleset,
+                folder=None if self.folder is None else self.folder.path / "pilot",
+                focus=focus,
+                adjust=meter,
+                pilot=0,
+            )
 
     @property
     def rounds(self) -> int:
@@ -156,20 +193,25 @@ class Run:
 
         While another process plays in the same folder, this is refused.
         """
+        if self.pilot is not None:
+            self.pilot._play_in_folder("pilot", progress, ray)
+        self._play_in_folder("playing", progress, ray)
+
+    def _play_in_folder(self, title: str, progress: bool, ray: bool) -> None:
         if self.folder is None:
-            self._play(progress, ray)
+            self._play(title, progress, ray)
             return
         with locked(self.folder.path):
             self.results = self.folder.load(self.match)  # another process may have gone on meanwhile
-            self._play(progress, ray)
+            self._play(title, progress, ray)
 
-    def _play(self, progress: bool, ray: bool) -> None:
+    def _play(self, title: str, progress: bool, ray: bool) -> None:
         n = self.match.players
         if self.rounds == self.match.rounds:
             return
         chunks = self._play_on_ray() if ray else self._play_here()
         with _progress_bar(progress) as bar:
-            task = bar.add_task("playing", total=self.match.rounds * n, completed=self.rounds * n, rate=0.0)
+            task = bar.add_task(title, total=self.match.rounds * n, completed=self.rounds * n, rate=0.0)
             begun, before = time.perf_counter(), self.rounds
             for results, records in chunks:
                 first = self.rounds
@@ -215,7 +257,8 @@ class Run:
         """What the deals that are done have shown."""
         if self.deals == 0:
             raise InvalidArgument("no deal has been played at all tables yet, so there is nothing to report")
-        return make_report(self.settings, self.names, self.match, Results.join(self.results))
+        pilot = None if self.pilot is None or not self.pilot.results else Results.join(self.pilot.results)
+        return make_report(self.settings, self.names, self.match, Results.join(self.results), pilot)
 
 
 class _Folder:
@@ -271,7 +314,7 @@ def _load_chunk(path: Path, rounds: int, match: Match) -> Results:
     try:
         with np.load(path) as saved:
             results = Results(**saved)
-        results.check(rounds, match.players, len(match.agents))
+        results.check(rounds, match.players, len(match.agents), match.signals)
     except Exception as error:  # a damaged archive has many ways to say so
         raise InvalidArgument(f"{path} is damaged ({error}): delete it and what follows it") from None
     return results
@@ -291,6 +334,11 @@ def _whole(name: str, value: Any, lowest: int, highest: int) -> int:
     if not isinstance(value, int | np.integer) or not lowest <= value <= highest:
         raise InvalidArgument(f"{name} must be a whole number from {lowest} to {highest}, but is {value!r}")
     return int(value)
+
+
+def _pilot_seed(seed: int) -> int:
+    """Another seed, of the deals that are only played to find out how much luck counts."""
+    return int(np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)[0])
 
 
 def _tell_apart(names: Sequence[str]) -> list[str]:
@@ -356,6 +404,12 @@ class Options:
     """Where results, tables and pictures go; default: a folder of its own for these settings in runs/arena."""
     records: int = 0
     """Record all games of so many deals, as JSON, in the folder."""
+    adjust: bool = False
+    """Report results without the luck of draws, too: unbiased, with narrower intervals between strong agents."""
+    pilot: int = PILOT_DEALS
+    """With --adjust: deals by another seed, played first to find out how much luck counts."""
+    value_model: Path | None = None
+    """With --adjust: a model file whose values measure luck; default: that of alphazero."""
     ray: bool = False
     """Play on the Ray cluster that this machine belongs to, or on a local one; the games are the same."""
 
@@ -378,7 +432,12 @@ def main() -> None:
 
 def _run(options: Options, folder: Path) -> None:
     """Plays and reports; after Ctrl-C too, what is done until then."""
-    run = Run(**{name: value for name, value in asdict(options).items() if name != "ray"} | {"folder": folder})
+    settings = asdict(options) | {"folder": folder}
+    del settings["ray"]
+    model = settings.pop("value_model")
+    if options.adjust and model is not None:
+        settings["adjust"] = LuckMeter.load(model)
+    run = Run(**settings)
     interrupted = False
     try:
         run.play(ray=options.ray)
@@ -397,6 +456,7 @@ def _default_folder(options: Options) -> Path:
     """A folder of its own for these settings: a readable name and a hash."""
     rules = str(Ruleset.parse(options.ruleset))  # however they are written
     settings = {**asdict(options), "ruleset": rules, "folder": None, "version": montecristo_env.__version__}
+    settings["value_model"] = str(options.value_model or "")
     del settings["ray"]  # the same run, wherever it is played
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     name = re.sub(r"[^\w.]+", "-", "-".join(options.agents))[:_FOLDER_NAME_LENGTH]

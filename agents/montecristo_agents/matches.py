@@ -15,8 +15,9 @@ from typing import NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_agents.luck import SIGNALS, LuckMeter
 from montecristo_env import Agent, GameBatch, GameRecord, InvalidArgument, MonteCristoError, PublicView, Ruleset
-from montecristo_env.core.constants import NONE
+from montecristo_env.core.constants import MAX_PLAYERS, NONE
 from montecristo_env.errors import IllegalAction
 from montecristo_env.games import SEED_BITS
 from montecristo_env.ruleset import RulesetLike
@@ -56,22 +57,24 @@ class Results:
     ranks: NDArray[np.float32]  # (K, n, n), from 1; those who tie have the mean of their places
     scores: NDArray[np.int16]  # (K, n, n)
     decisions: NDArray[np.float32]  # (K, n, n); of players that the engine moves, their mean
+    luck: NDArray[np.float64]  # (K, n, n, SIGNALS): of all draws, see `luck`; (K, n, n, 0) where it was not measured
     seconds: NDArray[np.float64]  # (agents,), the time each took to decide
 
     def __len__(self) -> int:
         return len(self.winners)
 
-    def check(self, rounds: int, players: int, agents: int) -> None:
+    def check(self, rounds: int, players: int, agents: int, signals: int) -> None:
         """Refuses what cannot have come out of so many rounds of a match."""
         games = (rounds, players, players)
         wanted = {"winners": np.bool_, "ranks": np.float32, "scores": np.int16, "decisions": np.float32}
-        for name, dtype in (wanted | {"seconds": np.float64}).items():
-            values, shape = np.asarray(getattr(self, name)), (agents,) if name == "seconds" else games
+        shapes = {"seconds": (agents,), "luck": (*games, signals)}
+        for name, dtype in (wanted | {"luck": np.float64, "seconds": np.float64}).items():
+            values, shape = np.asarray(getattr(self, name)), shapes.get(name, games)
             if values.dtype != dtype or values.shape != shape:
                 raise InvalidArgument(
                     f"{name} must be {np.dtype(dtype)} of shape {shape}, but are {values.dtype} of shape {values.shape}"
                 )
-            if not np.isfinite(values).all() or (name != "scores" and values.min() < 0):
+            if not np.isfinite(values).all() or (name not in ("scores", "luck") and values.min() < 0):
                 raise InvalidArgument(f"{name} must be finite numbers from 0")
         if not self.winners.any(axis=-1).all():
             raise InvalidArgument("every game must have a winner")
@@ -99,6 +102,7 @@ class Match:
         seeds: one for each deal.
         ruleset: see `GameBatch`.
         focus: the number of an agent: then the others meet only this one, and not each other.
+        meter: measures the luck of draws, if there is one. The games are the same.
     """
 
     def __init__(
@@ -108,17 +112,24 @@ class Match:
         seeds: NDArray[np.uint64],
         ruleset: RulesetLike = None,
         focus: int | None = None,
+        meter: LuckMeter | None = None,
     ) -> None:
         self.agents = agents
         self.players = players
         self.seeds = seeds
         self.ruleset = Ruleset.of(ruleset)
+        self.meter = meter
         self.tables = schedule(len(agents), players, focus)
         self.rounds = len(seeds) * len(self.tables)
         self._distinct = list({id(agent): agent for agent in agents}.values())
         ids = [id(agent) for agent in self._distinct]
         self._object = np.array([ids.index(id(agent)) for agent in agents])  # of each agent, its place in _distinct
         self._random = np.array([bool(getattr(agent, "uniformly_random", False)) for agent in self._distinct])
+
+    @property
+    def signals(self) -> int:
+        """In how many ways luck is measured; 0 without a meter."""
+        return 0 if self.meter is None else len(SIGNALS)
 
     def seats(self, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which agent sits where in the games of these rounds, (K, n, n)."""
@@ -138,30 +149,34 @@ class Match:
         records = [GameRecord.follow(games, game, [(names or "")[agent] for agent in seats[game]]) for game in followed]
 
         objects = self._object[seats]
-        decisions, seconds = self._play_out(games, objects)
+        decisions, luck, seconds = self._play_out(games, objects)
         shape = (len(rounds), n, n)
         results = Results(
             winners=games.winners[:, :n].reshape(shape),
             ranks=_ranks(games.rewards[:, :n]).reshape(shape),
             scores=games.scores[:, :n].reshape(shape),
             decisions=decisions.reshape(shape),
+            luck=luck[:, :n].reshape(*shape, self.signals),
             seconds=_share_out(seconds, self._object),
         )
         return results, records
 
     def _play_out(
         self, games: GameBatch, objects: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Plays all games to their end: the decisions of every seat, the seconds of every distinct agent.
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+        """Plays all games to their end: the decisions and the luck of every seat, the seconds of every distinct agent.
 
-        Where only one seat, or none, is not uniformly random, the engine moves the random ones until it is its turn.
+        Where only one seat, or none, is not uniformly random, the engine moves the random ones until it is its turn;
+        unless luck is measured, for which every decision is made by itself.
         """
         view = PublicView(games)
         current = games.current_player
         seconds = np.zeros(len(self._distinct))
         asked = np.zeros(objects.shape, np.int32)
-        thinkers = (~self._random[objects]).sum(axis=1)
-        thinker = np.where(thinkers == 1, self._random[objects].argmin(axis=1), NONE)
+        luck = np.zeros((len(games), MAX_PLAYERS, self.signals))
+        random = self._random & (self.meter is None)
+        thinkers = (~random[objects]).sum(axis=1)
+        thinker = np.where(thinkers == 1, random[objects].argmin(axis=1), NONE)
 
         if (rows := np.flatnonzero(thinkers == 0)).size:
             start = time.perf_counter()
@@ -177,7 +192,7 @@ class Match:
                 if rows.size == 0:
                     continue
                 start = time.perf_counter()
-                if self._random[number] and (moved := thinker[rows] != NONE).any():
+                if random[number] and (moved := thinker[rows] != NONE).any():
                     by_engine = rows[moved]
                     games.play_random(_TO_THE_END, by_engine, until=thinker[by_engine])
                     rows = rows[~moved]
@@ -187,11 +202,15 @@ class Match:
                 if rows.size:
                     asked[rows, current[rows]] += 1
                     try:
-                        games.step(acts, rows)
+                        if self.meter is None:
+                            games.step(acts, rows)
+                        else:
+                            drawn, lucks = self.meter.step(games, acts, rows)
+                            luck[drawn] += lucks
                     except MonteCristoError as error:
                         raise IllegalAction(f"agent {agent.name}: {error}") from None
             active = active[current[active] != NONE]
-        return _count_decisions(games, asked, self._random[objects]), seconds
+        return _count_decisions(games, asked, random[objects]), luck, seconds
 
 
 def _ranks(rewards: NDArray[np.float32]) -> NDArray[np.float32]:

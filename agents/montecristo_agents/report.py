@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from montecristo_agents import ratings
 from montecristo_agents.extras import Console, Figure, RichTable, Text, box
+from montecristo_agents.luck import SIGNALS, fit_coefficients
 from montecristo_agents.matches import Match, Results, Table
 from montecristo_agents.ratings import CONFIDENCE, Estimate, Skill, mean_by_deal, rate_by_deal
+from montecristo_env.core.constants import MIN_PLAYERS
 from montecristo_env.files import write_whole
 from montecristo_env.ruleset import Ruleset
 
@@ -38,6 +40,8 @@ class AgentLine:
     openskill: Skill
     decisions_per_game: float
     seconds_per_decision: float  # of the clock on the wall, many games at once
+    adjusted_win_rate: Estimate | None = None  # without the luck of draws, see `luck`; None if it was not measured
+    adjusted_score_margin: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,10 @@ class PairLine:
     win_rate: Estimate
     score_margin: Estimate
     mean_rank: Estimate
+    adjusted_win_rate: Estimate | None = None
+    adjusted_score_margin: Estimate | None = None
+    variance_left: float | None = None  # of the adjusted win rate by deal, as a share of that of the raw one
+    luck: Estimate | None = None  # in shares of the win per game; its true mean is 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,6 +73,7 @@ class Report:
         rated_games: how many games openskill has seen.
         agents: best first.
         pairs: every agent against every other that it met.
+        coefficients: how much luck counts at each table, as the pilot deals have shown; None if it was not measured.
     """
 
     settings: dict[str, Any]
@@ -75,6 +84,7 @@ class Report:
     rated_games: int
     agents: list[AgentLine]
     pairs: list[PairLine]
+    coefficients: list[dict[str, Any]] | None = None
 
     @property
     def rules(self) -> str:
@@ -95,6 +105,8 @@ class Report:
         """Prints the tables."""
         console.print(_agents_table(self))
         console.print(_pairs_table(self))
+        if self.coefficients is not None:
+            console.print(_adjusted_table(self))
         for line in self.explanations() + self.caveats():
             console.print(line, style="dim", highlight=False)
 
@@ -133,10 +145,15 @@ class Report:
             [name, *("–" if pair is None else _with_interval(pair.win_rate, percent) for pair in line)]
             for name, line in zip(names, met, strict=True)
         ]
+        if self.coefficients is not None:
+            adjusted = ["Raw, and without the luck of draws:", markdown(_ADJUSTED_HEAD, _adjusted_rows(self))]
+        else:
+            adjusted = []
         return [
             markdown(["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "decisions", "time"], standing),
             "Win rate % of the row, alone against the column:",
             markdown(["", *names], pairs),
+            *adjusted,
         ]
 
     def explanations(self) -> list[str]:
@@ -148,6 +165,7 @@ class Report:
             "Margin: own points minus the mean of the others'. Decisions: per game and player. Time: per decision, of "
             "many games at once (for a uniformly random agent with the rules).",
             f"Elo: Bradley-Terry, {self.anchor} = 0. OpenSkill: Plackett-Luce on {games}, mu ± sigma.",
+            *_explain_adjustment(self),
         ]
 
     def caveats(self) -> list[str]:
@@ -183,7 +201,10 @@ class Report:
 
 
 class _Deals:
-    """The deals that were played at every table; values are (deals, tables, seat of the lone player, seat)."""
+    """The deals that were played at every table; values are (deals, tables, seat of the lone player, seat).
+
+    Luck has its signals as one more axis.
+    """
 
     def __init__(self, match: Match, results: Results) -> None:
         self.tables = match.tables
@@ -196,10 +217,12 @@ class _Deals:
         self.margins = scores - (scores.sum(axis=-1, keepdims=True) - scores) / (n - 1)
         self.ranks = self._by_deal(results.ranks)
         self.decisions = self._by_deal(results.decisions)
+        self.luck = self._by_deal(results.luck)
         self.seats = np.broadcast_to(match.seats(np.arange(len(self.tables))), self._shape)
 
     def _by_deal(self, values: NDArray[Any]) -> Values:
-        return values[: self.number * len(self.tables)].reshape(self._shape).astype(np.float64)
+        played = values[: self.number * len(self.tables)]
+        return played.reshape(*self._shape, *values.shape[3:]).astype(np.float64)
 
     def met(self, agent: int) -> list[int]:
         """Whom an agent met, all others unless there was a focus."""
@@ -209,6 +232,17 @@ class _Deals:
         """Those of the lone players, (deals, tables, their seats)."""
         own: Values = values.diagonal(axis1=2, axis2=3)
         return own
+
+    def coefficients(self, values: Values) -> Values:
+        """How much luck counts for the values of the lone player at each table, (tables, signals)."""
+        results = self.lone(values).mean(axis=-1)
+        luck = np.moveaxis(self.luck.diagonal(axis1=2, axis2=3), -1, 2).mean(axis=2)  # (deals, tables, signals)
+        return np.stack([fit_coefficients(results[:, table], luck[:, table]) for table in range(len(self.tables))])
+
+    def without_luck(self, values: Values, coefficients: Values) -> Values:
+        """The values less what luck counts at each table."""
+        found: Values = values - np.einsum("dtijs,ts->dtij", self.luck, coefficients)
+        return found
 
     def against(self, values: Values, agent: int, other: int) -> Values:
         """The mean of one agent alone against the other, over all seats, one value per deal."""
@@ -224,7 +258,9 @@ class _Deals:
         return means
 
 
-def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, results: Results) -> Report:
+def make_report(
+    settings: dict[str, Any], names: Sequence[str], match: Match, results: Results, pilot: Results | None = None
+) -> Report:
     """Reckons with all deals that were played at every table; there must be one.
 
     Args:
@@ -232,8 +268,10 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
         names: one for each agent, all different.
         match: who played.
         results: of its first rounds.
+        pilot: of the same match on other deals: how much luck counts follows from them, if it was measured.
     """
     deals, n = _Deals(match, results), match.players
+    adjust = _Adjustment(deals, _Deals(match, pilot)) if pilot is not None else None
     anchor = list(names).index("random") if "random" in names else 0
     elos = ratings.elo(deals.lone(deals.shares).sum(axis=-1), match.tables, n, anchor)
     games = deals.number * len(match.tables) * n
@@ -249,6 +287,7 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
             openskill=skills[agent],
             decisions_per_game=float(deals.against_all(deals.decisions, agent).mean()),
             seconds_per_decision=float(seconds[agent]),
+            **(adjust.of_agent(agent) if adjust else {}),
         )
         for agent in deals.agents
     ]
@@ -260,6 +299,7 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
             win_rate=rate_by_deal(deals.against(deals.shares, agent, other)),
             score_margin=mean_by_deal(deals.against(deals.margins, agent, other)),
             mean_rank=mean_by_deal(deals.against(deals.ranks, agent, other)),
+            **(adjust.of_pair(agent, other) if adjust else {}),
         )
         for agent in deals.agents
         for other in deals.met(agent)
@@ -273,7 +313,48 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
         rated_games=min(games, ratings.RATED_GAMES),
         agents=sorted(agents, key=lambda line: -line.elo.value),
         pairs=pairs,
+        coefficients=adjust.describe(names) if adjust else None,
     )
+
+
+class _Adjustment:
+    """Results without the luck of draws, with the coefficients that other deals have shown."""
+
+    def __init__(self, deals: _Deals, pilot: _Deals) -> None:
+        self._deals = deals
+        self._of_wins, self._of_margins = pilot.coefficients(pilot.shares), pilot.coefficients(pilot.margins)
+        self._shares = deals.without_luck(deals.shares, self._of_wins)
+        self._margins = deals.without_luck(deals.margins, self._of_margins)
+
+    def of_agent(self, agent: int) -> dict[str, Any]:
+        """The entries of its line."""
+        return {
+            "adjusted_win_rate": mean_by_deal(self._deals.against_all(self._shares, agent)),
+            "adjusted_score_margin": mean_by_deal(self._deals.against_all(self._margins, agent)),
+        }
+
+    def of_pair(self, agent: int, other: int) -> dict[str, Any]:
+        """The entries of their line."""
+        deals = self._deals
+        raw, adjusted = deals.against(deals.shares, agent, other), deals.against(self._shares, agent, other)
+        return {
+            "adjusted_win_rate": mean_by_deal(adjusted),
+            "adjusted_score_margin": mean_by_deal(deals.against(self._margins, agent, other)),
+            "variance_left": float(adjusted.var() / raw.var()) if raw.var() > 0 else math.nan,
+            "luck": mean_by_deal(deals.against(deals.luck[..., SIGNALS.index("win")], agent, other)),
+        }
+
+    def describe(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The coefficients of each table, for programs."""
+        return [
+            {
+                "agent": names[table.lone],
+                "opponent": names[table.rest],
+                "win_rate": dict(zip(SIGNALS, wins.tolist(), strict=True)),
+                "score_margin": dict(zip(SIGNALS, margins.tolist(), strict=True)),
+            }
+            for table, wins, margins in zip(self._deals.tables, self._of_wins, self._of_margins, strict=True)
+        ]
 
 
 def _decisions_of_agents(match: Match, results: Results) -> Values:
@@ -331,6 +412,51 @@ def _pairs_table(report: Report) -> RichTable:
     for name in names:
         table.add_row(Text(name), *(_cell(report, report.pair(name, other)) for other in names))
     return table
+
+
+_ADJUSTED_HEAD = ("", "win rate %", "adjusted", "variance left", "margin", "adjusted", "luck %")
+
+
+def _adjusted_rows(report: Report) -> list[list[str]]:
+    """Every pair, once if there are two players."""
+    names = [line.agent for line in report.agents]
+    rows = []
+    for pair in report.pairs:
+        mirrored = report.settings["players"] == MIN_PLAYERS and names.index(pair.agent) > names.index(pair.opponent)
+        if mirrored or pair.adjusted_win_rate is None or pair.adjusted_score_margin is None or pair.luck is None:
+            continue
+        rows.append(
+            [
+                f"{pair.agent} – {pair.opponent}",
+                _with_interval(pair.win_rate, percent),
+                _with_interval(pair.adjusted_win_rate, percent),
+                "?" if pair.variance_left is None or math.isnan(pair.variance_left) else f"× {pair.variance_left:.2f}",
+                _with_interval(pair.score_margin, "{:+.1f}".format),
+                _with_interval(pair.adjusted_score_margin, "{:+.1f}".format),
+                _with_interval(pair.luck, "{:+.1%}".format).replace("%", ""),
+            ]
+        )
+    return rows
+
+
+def _adjusted_table(report: Report) -> RichTable:
+    table = RichTable(title="Raw, and without the luck of draws", box=box.SIMPLE_HEAD, collapse_padding=True)
+    for number, name in enumerate(_ADJUSTED_HEAD):
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in _adjusted_rows(report):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _explain_adjustment(report: Report) -> list[str]:
+    adjust = report.settings.get("adjust")
+    if report.coefficients is None or adjust is None:
+        return []
+    return [
+        f"Adjusted: less what draws did to the players, as the network {(adjust['sha256'] or 'without a file')[:12]} "
+        f"values it, against {adjust['redraws']} redraws each; how much that counts is fitted to {adjust['pilot']} "
+        "other deals. Its mean is the same as that of the raw figure. Luck: mean per game, truly 0."
+    ]
 
 
 def _cell(report: Report, pair: PairLine | None) -> str:

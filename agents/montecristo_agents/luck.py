@@ -1,0 +1,257 @@
+"""Luck: what draws did to the players, and results with luck taken out.
+
+After a decision that draws something (see `GameBatch.draws`), luck is the value of what came minus the mean value of
+what might have come: the same decision in games whose hidden parts are redrawn. Its mean is 0 for every seat, whatever
+the value function is and whoever plays, because what is hidden and what is redrawn have the same distribution. So luck
+times any number may be subtracted from results: their mean stays, and their variance falls if the value function knows
+something. Such control variates are used in poker (Burch et al., "AIVAT", 2018) and in backgammon.
+
+The value functions are both heads of a network: the share of the win and the share of the utility that it expects for
+every seat. How much of each is subtracted is fitted to other deals than those of the match.
+"""
+
+import hashlib
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from montecristo_agents import entity
+from montecristo_agents.entity import (
+    ROWS_PER_THREAD,
+    EntityNetwork,
+    Sizes,
+    Workspace,
+    activate,
+    add_product,
+    embed,
+    observe_deciders,
+    softmax,
+)
+from montecristo_agents.models import shipped_model
+from montecristo_agents.search import SCORE_SCALE, WIN_WEIGHT
+from montecristo_env import GameBatch, InvalidArgument
+from montecristo_env.core._jit import Library, copy_bytes
+from montecristo_env.core.actions import COUNT, FIRST
+from montecristo_env.core.chance import resample_hidden, stream
+from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS, MIN_PLAYERS, Decision
+from montecristo_env.core.layout import STATE, States, aligned_empty
+from montecristo_env.core.rules import play
+from montecristo_env.threads import ALL_CORES, share
+
+SIGNALS = ("value", "win")
+"""The heads of the network, in which luck is measured."""
+VALUE_MODEL = "alphazero"
+"""The shipped network that gives the values."""
+REDRAWS = 16  # the noise of their mean adds 1/16 to the variance of luck
+MOST_REDRAWS = 1024
+PILOT_DEALS = 64
+BLOCK = 256  # rows that a thread evaluates at a time
+REDRAWN_ROWS = 2**15  # at a time, so that they do not fill the memory
+_LUCK_STREAM = 1 << 33  # of a game's seed; the game itself, the searches and their noise use others
+_ROW_BYTES = STATE.itemsize
+MIN_PILOT = 16  # deals that coefficients are fitted to
+
+library = Library("the luck of draws", __file__, *entity.SOURCES)
+
+
+class Values:
+    """The share of the win and of the utility of every seat: as a network expects them, or as they came out."""
+
+    def __init__(self, network: EntityNetwork, threads: int = ALL_CORES) -> None:
+        self.network, self.threads = network, threads
+        library.compile_once(_call_every_entry_point)
+        self._trunk = [(np.ascontiguousarray(weight), bias) for weight, bias in network._trunk]
+        heads = slice(COUNT, COUNT + len(SIGNALS) * MAX_PLAYERS)  # value and win; no logits are needed
+        weight, bias = self._trunk.pop()
+        self._trunk.append((np.ascontiguousarray(weight[:, heads]), np.ascontiguousarray(bias[heads])))
+        self._own = threading.local()  # of each thread: room to work
+
+    def __call__(self, rows: States) -> NDArray[np.float64]:
+        """The shares, (K, 4, SIGNALS); seats that nobody holds have 0. A row has the same shares in any company."""
+        found = np.zeros((rows.size, MAX_PLAYERS, len(SIGNALS)))
+        if blocks := -(-rows.size // BLOCK):
+            share(self._evaluate, rows, found, size=blocks, threads=self.threads)
+        over = rows["decision"] == Decision.OVER
+        found[over] = _final_values(rows[over])
+        return found
+
+    def _evaluate(self, rows: States, found: NDArray[np.float64], first: int, end: int) -> None:
+        """Some blocks of rows, as `EntityNetwork.forward` does; but the sums of each row are in an order of its own.
+
+        There they are those of a library, which rounds by how many rows there are and where among them one stands.
+        """
+        if not hasattr(self._own, "room"):
+            self._own.room = Workspace(BLOCK, self.network.sizes)
+        room, packed = self._own.room, self.network._packed
+        for begin in range(first * BLOCK, min(end * BLOCK, rows.size), BLOCK):
+            part = rows[begin : begin + BLOCK]
+            size = part.size
+            observe_deciders(part, room.seen, 0, size)
+            embed(room.seen, *packed[:7], room.dungeon_sums, room.kind_sums, room.features, 0, size)
+            nothing = np.zeros(packed.dungeon_pairs.shape[1], np.float32)
+            multiply(room.dungeon_sums, packed.dungeon_pairs, nothing, room.of_dungeons, size * DUNGEONS)
+            multiply(room.kind_sums, packed.kind_pairs, nothing, room.of_kinds, size * KINDS)
+            activate(room.of_dungeons, room.of_kinds, room.features, 0, size)
+            before = room.features
+            for (weight, bias), after in zip(self._trunk[:-1], room.hidden, strict=False):
+                multiply(before, weight, bias, after, size)
+                np.maximum(after, 0, out=after)
+                before = after
+            write_shares(part, before, *self._trunk[-1], found[begin : begin + size])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"network": self.network, "threads": self.threads}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+
+def _final_values(rows: States) -> NDArray[np.float64]:
+    """What the network learns to expect, where games are over; see `search`."""
+    wins = rows["winners"] / rows["winners"].sum(axis=1, keepdims=True)
+    seated = np.arange(MAX_PLAYERS) < rows["num_players"][:, None]
+    points = np.where(seated, np.exp((rows["score"] - rows["score"].max(axis=1, keepdims=True)) / SCORE_SCALE), 0.0)
+    points /= points.sum(axis=1, keepdims=True)
+    return np.stack([WIN_WEIGHT * wins + (1 - WIN_WEIGHT) * points, wins], axis=-1)
+
+
+class LuckMeter:
+    """Plays decisions and measures the luck of those that draw something.
+
+    Args:
+        network: gives the values.
+        redraws: in so many games with redrawn hidden parts a decision is tried, to know what might have come.
+        sha256: of the network's file, which reports name.
+    """
+
+    def __init__(self, network: EntityNetwork, redraws: int = REDRAWS, sha256: str | None = None) -> None:
+        if not isinstance(redraws, int) or not 1 <= redraws <= MOST_REDRAWS:
+            raise InvalidArgument(f"redraws must be a whole number from 1 to {MOST_REDRAWS}, but is {redraws!r}")
+        self.value, self.redraws, self.sha256 = Values(network), redraws, sha256
+        library.compile_once(_call_every_entry_point)
+
+    @classmethod
+    def shipped(cls, redraws: int = REDRAWS) -> "LuckMeter":
+        """With the network that this package brings along."""
+        with shipped_model(VALUE_MODEL) as path:
+            return cls.load(path, redraws)
+
+    @classmethod
+    def load(cls, path: str | Path, redraws: int = REDRAWS) -> "LuckMeter":
+        """With the network of a model file."""
+        return cls(EntityNetwork.load(path), redraws, hashlib.sha256(Path(path).read_bytes()).hexdigest())
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What its figures depend on."""
+        return {"sha256": self.sha256, "redraws": self.redraws}
+
+    def step(
+        self, games: GameBatch, acts: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Steps these rows of a batch as `GameBatch.step` does; in which of them something was drawn, and its luck.
+
+        Returns:
+            Those rows, (D,), and the luck of every seat, (D, 4, SIGNALS), which sums to 0 over the seats. It follows
+            from the seed and the decisions of a game alone, and no random stream of the game is used.
+        """
+        draws = games.draws(acts, rows)
+        drawn = rows[draws]
+        expected = self._expected(games, acts[draws], drawn)
+        games.step(acts, rows)
+        return drawn, self.value(games.states[drawn]) - expected
+
+    def _expected(self, games: GameBatch, acts: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The mean value of these decisions over redraws, (D, 4, SIGNALS)."""
+        means = np.empty((rows.size, MAX_PLAYERS, len(SIGNALS)))
+        at_once = max(1, REDRAWN_ROWS // self.redraws)
+        for begin in range(0, rows.size, at_once):
+            part = slice(begin, min(begin + at_once, rows.size))
+            size = part.stop - begin
+            redrawn = aligned_empty(size * self.redraws, STATE)
+            share(
+                play_redrawn, games.states, rows[part], acts[part], self.redraws, redrawn, size=size, threads=ALL_CORES,
+                least=ROWS_PER_THREAD,
+            )  # fmt: skip
+            means[part] = self.value(redrawn).reshape(size, self.redraws, *means.shape[1:]).mean(axis=1)
+        return means
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy from another process needs the compiled code here, too."""
+        self.__dict__.update(state)
+        library.compile_once(_call_every_entry_point)
+
+
+# --- results without luck
+
+
+def fit_coefficients(results: NDArray[np.float64], luck: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What to subtract of each signal so that the least variance is left.
+
+    Args:
+        results: one per deal, (deals,).
+        luck: of the same deals, (deals, SIGNALS).
+
+    Zeros, if there are too few deals to tell. Where nobody was ever lucky in a signal, or two signals are the same, the
+    smallest coefficients that do.
+    """
+    if len(results) < MIN_PILOT:
+        return np.zeros(luck.shape[1])
+    found: NDArray[np.float64] = np.linalg.lstsq(luck - luck.mean(axis=0), results - results.mean(), rcond=None)[0]
+    return found
+
+
+# --- compiled
+
+
+@library.entry_point
+def play_redrawn(
+    states: States, rows: np.ndarray, actions: np.ndarray, redraws: int, out: States, begin: int, end: int
+) -> None:
+    """Plays the action of every row in so many copies of it whose hidden parts are redrawn."""
+    for k in range(begin, end):
+        s = states[rows[k]]
+        key = stream(stream(s.seed, _LUCK_STREAM), int(s.decisions))
+        for i in range(redraws):
+            copy = out[k * redraws + i]
+            copy_bytes(copy.bytes, 0, s.bytes, 0, _ROW_BYTES)
+            resample_hidden(copy, stream(key, i))
+            play(copy, actions[k] - FIRST[s.decision])
+
+
+@library.entry_point
+def multiply(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, out: np.ndarray, rows: int) -> None:
+    """Out = x @ weight + bias, of the first few rows."""
+    active = np.empty(x.shape[1], np.int64)
+    for k in range(rows):
+        out[k, :] = bias
+        add_product(x[k], 0, x.shape[1], weight, active, out[k])
+
+
+@library.entry_point
+def write_shares(rows: States, hidden: np.ndarray, weight: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
+    """The shares of each head by seat, which are given from the decider on."""
+    active = np.empty(hidden.shape[1], np.int64)
+    logits, shares = np.empty(bias.size, np.float32), np.empty(MAX_PLAYERS, np.float32)
+    for k in range(rows.size):
+        logits[:] = bias
+        add_product(hidden[k], 0, hidden.shape[1], weight, active, logits)
+        first, players = max(int(rows[k].current_player), 0), int(rows[k].num_players)
+        for signal in range(out.shape[2]):
+            softmax(logits[signal * MAX_PLAYERS : (signal + 1) * MAX_PLAYERS], players, shares)
+            for ego in range(players):
+                seat = first + ego if first + ego < players else first + ego - players
+                out[k, seat, signal] = shares[ego]
+
+
+def _call_every_entry_point() -> None:
+    states = GameBatch(1, MIN_PLAYERS, seed=0).states
+    rows = np.zeros(1, np.int64)
+    play_redrawn(states, rows, FIRST[states["decision"]].astype(np.int64), 0, states.copy(), 0, 1)
+    room = Workspace(1, Sizes(1, 1, 1))
+    weight, bias = np.zeros((1, 2 * MAX_PLAYERS), np.float32), np.zeros(2 * MAX_PLAYERS, np.float32)
+    multiply(room.hidden[0] * 0, weight, bias, np.zeros((1, bias.size), np.float32), 1)
+    write_shares(states, room.hidden[0] * 0, weight, bias, np.zeros((1, MAX_PLAYERS, len(SIGNALS))))
