@@ -705,7 +705,7 @@ def _shorten(saved: Arrays) -> Arrays:
         (lambda saved: saved | {"winners": saved["winners"] & False}, "every game must have a winner"),
         (lambda saved: saved | {"seconds": saved["seconds"] * np.nan}, "seconds must be finite numbers from 0"),
         (lambda saved: saved | {"more": saved["seconds"]}, "unexpected keyword argument 'more'"),
-        (lambda saved: {}, "missing 5 required positional arguments"),
+        (lambda saved: {}, "missing 6 required positional arguments"),
     ],
 )
 def test_a_chunk_that_is_not_what_its_name_says_is_refused(

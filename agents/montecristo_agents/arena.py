@@ -15,7 +15,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,8 @@ from montecristo_agents.extras import (
 )
 from montecristo_agents.luck import MIN_PILOT, PILOT_DEALS, LuckMeter
 from montecristo_agents.matches import Match, Played, Results, deal_seeds
-from montecristo_agents.report import Report, make_report
+from montecristo_agents.report import Report, deal_results, make_report
+from montecristo_agents.sequential import ALPHA, Claim, SequentialTest, Verdict
 from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
 from montecristo_env.commands import INTERRUPTED, quiet_pipe
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
@@ -66,6 +67,8 @@ def play(
     focus: int | None = None,
     adjust: bool | LuckMeter = False,
     pilot: int = PILOT_DEALS,
+    until: str = "",
+    alpha: float = ALPHA,
     progress: bool = True,
     ray: bool = False,
 ) -> Report:
@@ -88,6 +91,8 @@ def play(
         focus=focus,
         adjust=adjust,
         pilot=pilot,
+        until=until,
+        alpha=alpha,
     )
     run.play(progress, ray)
     return run.report()
@@ -109,6 +114,9 @@ class Run:
         adjust: whether to report results without the luck of draws, too (see `luck`), with the shipped network's
             values or those of a meter. The games are the same, but take longer.
         pilot: so many deals by another seed are played first, to find out how much luck counts.
+        until: a claim, such as "greedy beats random by 10 Elo": the run ends with the deal that decides it (see
+            `sequential`), or after all `deals`. It is decided by adjusted results if there are any.
+        alpha: how often the claim may be accepted of equals, and how often rejected if it is true.
     """
 
     def __init__(
@@ -124,6 +132,8 @@ class Run:
         focus: int | None = None,
         adjust: bool | LuckMeter = False,
         pilot: int = PILOT_DEALS,
+        until: str = "",
+        alpha: float = ALPHA,
     ) -> None:
         if isinstance(agents, str) or len(agents) < 2:
             raise InvalidArgument(f"the arena needs two agents or more, but got {agents!r}")
@@ -143,6 +153,8 @@ class Run:
         self.match = Match(objects, players, deal_seeds(seed, deals), ruleset, focus, meter)
         called = [agent if isinstance(agent, str) else agent.name for agent in agents]
         self.names = _tell_apart(called)
+        self.test = SequentialTest(Claim.parse(until), players, alpha) if until else None
+        self._claimed = self._find_claimed(focus)
         self.settings: dict[str, Any] = {
             "agents": [
                 {"name": name, "sha256": model_hash(agent)} for name, agent in zip(called, objects, strict=True)
@@ -154,6 +166,7 @@ class Run:
             "records": records,
             "focus": focus,
             "adjust": None if meter is None else {**meter.settings, "pilot": pilot, "pilot_seed": _pilot_seed(seed)},
+            "until": None if self.test is None else {"claim": str(self.test.claim), "alpha": alpha},
             "version": montecristo_env.__version__,
         }
         self.settings = json.loads(json.dumps(self.settings))  # as it will be read again
@@ -173,6 +186,36 @@ class Run:
                 adjust=meter,
                 pilot=0,
             )
+
+    def _find_claimed(self, focus: int | None) -> tuple[int, int] | None:
+        """The numbers of the two agents that the claim is about."""
+        if self.test is None:
+            return None
+        pair = self.test.claim.agent, self.test.claim.opponent
+        for name in pair:
+            if name not in self.names:
+                raise InvalidArgument(f"the claim is about {name!r}, but these play: {', '.join(self.names)}")
+        agent, opponent = (self.names.index(name) for name in pair)
+        if agent == opponent or focus not in (None, agent, opponent):
+            raise InvalidArgument(f"{pair[0]} and {pair[1]} do not meet: a claim is about two agents that do")
+        return agent, opponent
+
+    def verdict(self) -> Verdict | None:
+        """What the sequential test says of the deals that are done, if there is one."""
+        if self.test is None or self._claimed is None:
+            return None
+        if self.deals == 0:
+            return self.test.verdict(np.zeros(0))
+        return self.test.verdict(deal_results(self.match, Results.join(self.results), self._claimed, self._pilot()))
+
+    def _pilot(self) -> Results | None:
+        return None if self.pilot is None or not self.pilot.results else Results.join(self.pilot.results)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing left to play: all rounds are done, or the claim is decided."""
+        verdict = self.verdict()
+        return self.rounds == self.match.rounds or (verdict is not None and verdict.decision != "open")
 
     @property
     def rounds(self) -> int:
@@ -207,7 +250,7 @@ class Run:
 
     def _play(self, title: str, progress: bool, ray: bool) -> None:
         n = self.match.players
-        if self.rounds == self.match.rounds:
+        if self.is_done:
             return
         chunks = self._play_on_ray() if ray else self._play_here()
         with _progress_bar(progress) as bar:
@@ -222,9 +265,14 @@ class Run:
                     self.folder.save(first, results)
                 self.results.append(results)
                 rate = (self.rounds - before) * n / (time.perf_counter() - begun)
-                bar.update(task, completed=self.rounds * n, rate=rate)
+                verdict = self.verdict()
+                state = title if verdict is None or self.test is None else f"{self.test.claim}: {verdict},"
+                bar.update(task, completed=self.rounds * n, rate=rate, description=state)
+                if verdict is not None and verdict.decision != "open":
+                    chunks.close()  # on Ray, others may be under way
+                    break
 
-    def _play_here(self) -> Iterator[Played]:
+    def _play_here(self) -> Generator[Played]:
         """Chunk after chunk, of a size that takes some seconds."""
         size = 1
         while (first := self.rounds) < self.match.rounds:
@@ -233,7 +281,7 @@ class Run:
             yield self.match.play(first, end, self._recorded_names(first))
             size = _next_size(end - first, time.perf_counter() - start, CHUNK_GAMES // self.match.players)
 
-    def _play_on_ray(self) -> Iterator[Played]:
+    def _play_on_ray(self) -> Generator[Played]:
         """Many chunks at a time, in order: all of one size, so that every task has some of each table's rounds."""
         from montecristo_agents.cluster import cores, play_in_order  # Ray is an extra
 
@@ -257,8 +305,13 @@ class Run:
         """What the deals that are done have shown."""
         if self.deals == 0:
             raise InvalidArgument("no deal has been played at all tables yet, so there is nothing to report")
-        pilot = None if self.pilot is None or not self.pilot.results else Results.join(self.pilot.results)
-        return make_report(self.settings, self.names, self.match, Results.join(self.results), pilot)
+        results, pilot, verdict = Results.join(self.results), self._pilot(), self.verdict()
+        if verdict is None or self.test is None or self._claimed is None:
+            return make_report(self.settings, self.names, self.match, results, pilot)
+        results = results.first(verdict.deals * len(self.match.tables))  # what was played beyond was not needed
+        decided_by = deal_results(self.match, results, self._claimed, pilot)
+        test = self.test.describe(decided_by, deal_results(self.match, results, self._claimed))
+        return make_report(self.settings, self.names, self.match, results, pilot, test)
 
 
 class _Folder:
@@ -410,6 +463,10 @@ class Options:
     """With --adjust: deals by another seed, played first to find out how much luck counts."""
     value_model: Path | None = None
     """With --adjust: a model file whose values measure luck; default: that of alphazero."""
+    until: str = ""
+    """A claim, such as "mcts:200 beats greedy by 10 Elo": stop when it is decided, after --deals at the latest."""
+    alpha: float = ALPHA
+    """With --until: how often equals may pass for better, and how often a true claim may be rejected."""
     ray: bool = False
     """Play on the Ray cluster that this machine belongs to, or on a local one; the games are the same."""
 

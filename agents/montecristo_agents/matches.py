@@ -79,6 +79,11 @@ class Results:
         if not self.winners.any(axis=-1).all():
             raise InvalidArgument("every game must have a winner")
 
+    def first(self, rounds: int) -> Self:
+        """Those of the first so many rounds; the seconds are still those of all."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self)(**{name: part if name == "seconds" else part[:rounds] for name, part in parts.items()})
+
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """The results of all rounds, one after the other."""

@@ -74,6 +74,7 @@ class Report:
         agents: best first.
         pairs: every agent against every other that it met.
         coefficients: how much luck counts at each table, as the pilot deals have shown; None if it was not measured.
+        test: what a sequential test has shown, see `SequentialTest.describe`; None if there was none.
     """
 
     settings: dict[str, Any]
@@ -85,6 +86,7 @@ class Report:
     agents: list[AgentLine]
     pairs: list[PairLine]
     coefficients: list[dict[str, Any]] | None = None
+    test: dict[str, Any] | None = None
 
     @property
     def rules(self) -> str:
@@ -170,7 +172,12 @@ class Report:
 
     def caveats(self) -> list[str]:
         """What the numbers cannot tell."""
-        lines = []
+        lines = _explain_test(self)
+        if self.test is None and self.deals < self.settings["deals"]:
+            lines.append(
+                f"Stopped after {self.deals} of {self.settings['deals']} deals: intervals hold for a number of deals "
+                "that was fixed before. To stop when enough is known, use --until."
+            )
         for line in self.agents:
             beaten = [pair.opponent for pair in self.pairs if pair.agent == line.agent and pair.win_rate.value == 1]
             if beaten:
@@ -259,7 +266,12 @@ class _Deals:
 
 
 def make_report(
-    settings: dict[str, Any], names: Sequence[str], match: Match, results: Results, pilot: Results | None = None
+    settings: dict[str, Any],
+    names: Sequence[str],
+    match: Match,
+    results: Results,
+    pilot: Results | None = None,
+    test: dict[str, Any] | None = None,
 ) -> Report:
     """Reckons with all deals that were played at every table; there must be one.
 
@@ -269,6 +281,7 @@ def make_report(
         match: who played.
         results: of its first rounds.
         pilot: of the same match on other deals: how much luck counts follows from them, if it was measured.
+        test: the outcome of a sequential test, see `SequentialTest.describe`.
     """
     deals, n = _Deals(match, results), match.players
     adjust = _Adjustment(deals, _Deals(match, pilot)) if pilot is not None else None
@@ -314,7 +327,22 @@ def make_report(
         agents=sorted(agents, key=lambda line: -line.elo.value),
         pairs=pairs,
         coefficients=adjust.describe(names) if adjust else None,
+        test=test,
     )
+
+
+def deal_results(match: Match, results: Results, pair: tuple[int, int], pilot: Results | None = None) -> Values:
+    """The results of all deals between two agents, from the view of the first: see `sequential.expected_result`.
+
+    They are from 0 to 1; adjusted for luck, if there is a pilot, they may lie beyond.
+    """
+    deals = _Deals(match, results)
+    shares = deals.shares
+    if pilot is not None:
+        of_pilot = _Deals(match, pilot)
+        shares = deals.without_luck(shares, of_pilot.coefficients(of_pilot.shares))
+    agent, other = pair
+    return (1 + deals.against(shares, agent, other) - deals.against(shares, other, agent)) / 2
 
 
 class _Adjustment:
@@ -456,6 +484,19 @@ def _explain_adjustment(report: Report) -> list[str]:
         f"Adjusted: less what draws did to the players, as the network {(adjust['sha256'] or 'without a file')[:12]} "
         f"values it, against {adjust['redraws']} redraws each; how much that counts is fitted to {adjust['pilot']} "
         "other deals. Its mean is the same as that of the raw figure. Luck: mean per game, truly 0."
+    ]
+
+
+def _explain_test(report: Report) -> list[str]:
+    if (test := report.test) is None:
+        return []
+    low, high = test["elo"]
+    ended = "undecided" if test["decision"] == "open" else test["decision"]
+    return [
+        f"{test['claim']}: {ended} after {test['deals']:,} deals (log-likelihood ratio {test['ratio']:+.2f}, bounds ± "
+        f"{test['accepted_above']:.2f}, error rates {100 * test['alpha']:g} %). Difference by a confidence sequence, "
+        f"which holds whenever one stops: {low:+.0f}…{high:+.0f} Elo. All other intervals are for a fixed number "
+        "of deals."
     ]
 
 
