@@ -4,7 +4,7 @@
     python benchmarks/luck.py --games 20000 --agent random --model agent.safetensors
 
 prints, for 2, 3 and 4 players, the mean luck of every seat with its standard error, and exits with 1 if that of the
-first seat is further from 0 than two of them. An engine whose `resample_hidden` does not fit what players know fails it.
+first seat is further from 0 than two of them. An engine whose `resample_hidden` does not fit what players know fails.
 """
 
 import sys

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from montecristo_agents.arena import Run, play
 from montecristo_agents.benchmark import benchmark
 from montecristo_agents.matches import Match, Results, Table, deal_seeds, schedule
 from montecristo_agents.random import RandomAgent
+from montecristo_agents.ratings import Estimate
 from montecristo_agents.report import FILES, Report
 from montecristo_env import GameBatch, GameRecord, IllegalAction, InvalidArgument, PublicView, Ruleset, actions
 from montecristo_env.core.constants import NONE
@@ -742,9 +744,24 @@ def test_a_report_shows_its_tables_in_a_notebook_and_is_short_in_a_shell() -> No
     shown = report._repr_markdown_()
     assert shown.startswith("**2 players, rules: default, 3 deals, 6 games; equals win 50.0 %**")
     rows = [line for line in shown.splitlines() if line.startswith("|")]
-    assert [line.count("|") for line in rows] == [9] * 4 + [4] * 4
+    assert [line.count("|") for line in rows] == [10] * 4 + [4] * 4
     assert "a&#124;b" in shown and f"{100 * report.agents[0].win_rate.value:.1f}" in shown
     assert all(note in shown for note in report.explanations() + report.caveats())
+
+
+def test_a_report_names_who_beats_each_other_in_a_circle() -> None:
+    report = play(["random", First(), Twin()], deals=4, progress=False)
+    assert all(line.lottery is not None for line in report.agents)
+    assert sum(line.lottery.value for line in report.agents if line.lottery) == pytest.approx(1)
+    surely, never = Estimate(0.7, 0.6, 0.8), Estimate(0.3, 0.2, 0.4)
+    circle = [("random", "first"), ("first", "twin"), ("twin", "random")]
+    pairs = [
+        replace(line, win_rate=surely if (line.agent, line.opponent) in circle else never) for line in report.pairs
+    ]
+    found = replace(report, pairs=pairs)
+    assert len(found.cycles()) == 1 and set(pairwise(found.cycles()[0])) == set(circle)
+    assert any("no order of strength" in note for note in found.caveats())
+    assert not replace(report, pairs=[replace(line, win_rate=never) for line in report.pairs]).cycles()
 
 
 def test_a_report_of_one_deal_has_no_interval_to_show() -> None:

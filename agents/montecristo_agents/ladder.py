@@ -15,7 +15,7 @@ from pathlib import Path
 
 from montecristo_agents.arena import BAD_INPUT, Run
 from montecristo_agents.extras import tyro
-from montecristo_agents.report import Report, draw_ratings, markdown, percent, png
+from montecristo_agents.report import Report, draw_pairs, draw_ratings, markdown, percent, png
 from montecristo_env import MonteCristoError
 from montecristo_env.agent import GROUP
 from montecristo_env.commands import INTERRUPTED, quiet_pipe
@@ -51,10 +51,11 @@ def _is_installed(name: str) -> bool:
 
 
 def write_page(path: Path, reports: Sequence[Report], missing: Sequence[str]) -> None:
-    """Writes the page and, in `images` beside it, one picture per report."""
+    """Writes the page and, in `images` beside it, two pictures per report."""
     (path.parent / "images").mkdir(parents=True, exist_ok=True)
     for report in reports:
         write_whole(path.parent / _picture(report), png(draw_ratings(report)))
+        write_whole(path.parent / _picture(report, "-pairs"), png(draw_pairs(report)))
     write_whole(path, _page(reports, missing).encode())
 
 
@@ -92,11 +93,12 @@ def _chapter(report: Report) -> list[str]:
         standing,
         f"![Elo and win rates of the agents with {players} players]({_picture(report)})",
         *pairs,
+        f"![Win rates of every agent against every other with {players} players]({_picture(report, '-pairs')})",
     ]
 
 
-def _picture(report: Report) -> Path:
-    return Path("images", f"ladder-{report.settings['players']}.png")
+def _picture(report: Report, kind: str = "") -> Path:
+    return Path("images", f"ladder-{report.settings['players']}{kind}.png")
 
 
 # --- command line

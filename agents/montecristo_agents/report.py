@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -42,6 +43,7 @@ class AgentLine:
     seconds_per_decision: float  # of the clock on the wall, many games at once
     adjusted_win_rate: Estimate | None = None  # without the luck of draws, see `luck`; None if it was not measured
     adjusted_score_margin: Estimate | None = None
+    lottery: Estimate | None = None  # its part in the maximal lottery, see `ratings`; None unless all have met
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ class Report:
                 f"{line.mean_rank.value:.2f}",
                 _with_interval(line.elo, points),
                 f"{line.openskill.mu:.1f} ± {line.openskill.sigma:.1f}",
+                "–" if line.lottery is None else _with_interval(line.lottery, "{:.2f}".format),
                 f"{line.decisions_per_game:.0f}",
                 duration(line.seconds_per_decision),
             ]
@@ -152,7 +155,9 @@ class Report:
         else:
             adjusted = []
         return [
-            markdown(["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "decisions", "time"], standing),
+            markdown(
+                ["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "lottery", "decisions", "time"], standing
+            ),
             "Win rate % of the row, alone against the column:",
             markdown(["", *names], pairs),
             *adjusted,
@@ -167,6 +172,8 @@ class Report:
             "Margin: own points minus the mean of the others'. Decisions: per game and player. Time: per decision, of "
             "many games at once (for a uniformly random agent with the rules).",
             f"Elo: Bradley-Terry, {self.anchor} = 0. OpenSkill: Plackett-Luce on {games}, mu ± sigma.",
+            "Lottery: how often to send each agent so that none beats that choice on average (maximal lottery): all "
+            "for who beats everybody, parts for those who beat each other in a circle.",
             *_explain_adjustment(self),
         ]
 
@@ -182,7 +189,19 @@ class Report:
             beaten = [pair.opponent for pair in self.pairs if pair.agent == line.agent and pair.win_rate.value == 1]
             if beaten:
                 lines.append(f"{line.agent} won every game against {', '.join(beaten)}: Elo only bounds the distance.")
-        return lines
+        return lines + [f"{' beats '.join(cycle)}: no order of strength says that." for cycle in self.cycles()]
+
+    def cycles(self) -> list[tuple[str, str, str, str]]:
+        """Three agents of which each surely beats the next, with the first named again at the end."""
+        names = [line.agent for line in self.agents]
+
+        def beats(one: str, other: str) -> bool:
+            ours, theirs = self.pair(one, other), self.pair(other, one)
+            return bool(ours and theirs and ours.win_rate.low > self.null_rate > theirs.win_rate.high)
+
+        threes = itertools.combinations(names, 3)
+        both_ways = ((a, *rest) for a, b, c in threes for rest in ((b, c), (c, b)))
+        return [(a, b, c, a) for a, b, c in both_ways if beats(a, b) and beats(b, c) and beats(c, a)]
 
     # --- for programs
 
@@ -289,6 +308,7 @@ def make_report(
     elos = ratings.elo(deals.lone(deals.shares).sum(axis=-1), match.tables, n, anchor)
     games = deals.number * len(match.tables) * n
     skills = ratings.openskill(deals.seats.reshape(games, n), deals.ranks.reshape(games, n), len(names))
+    lotteries = _lotteries(deals)
     seconds = results.seconds / _decisions_of_agents(match, results)
     agents = [
         AgentLine(
@@ -301,6 +321,7 @@ def make_report(
             decisions_per_game=float(deals.against_all(deals.decisions, agent).mean()),
             seconds_per_decision=float(seconds[agent]),
             **(adjust.of_agent(agent) if adjust else {}),
+            lottery=lotteries[agent],
         )
         for agent in deals.agents
     ]
@@ -329,6 +350,19 @@ def make_report(
         coefficients=adjust.describe(names) if adjust else None,
         test=test,
     )
+
+
+def _lotteries(deals: _Deals) -> list[Estimate] | list[None]:
+    """The part of each agent in the maximal lottery; nothing where some have not met."""
+    agents = deals.agents
+    if any(len(deals.met(agent)) < len(agents) - 1 for agent in agents):
+        return [None for _ in agents]
+    results = np.full((deals.number, len(agents), len(agents)), 0.5)
+    for agent in agents:
+        for other in deals.met(agent):
+            ours, theirs = deals.against(deals.shares, agent, other), deals.against(deals.shares, other, agent)
+            results[:, agent, other] = (1 + ours - theirs) / 2
+    return ratings.lottery(results)
 
 
 def deal_results(match: Match, results: Results, pair: tuple[int, int], pilot: Results | None = None) -> Values:
@@ -413,7 +447,7 @@ def _with_interval(estimate: Estimate, form: Callable[[float], str]) -> str:
 def _agents_table(report: Report) -> RichTable:
     table = RichTable(title=_title(report), box=box.SIMPLE_HEAD, collapse_padding=True)
     table.add_column("\nagent", style="bold", overflow="fold")
-    for name in ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "deci-\nsions", "\ntime"):
+    for name in ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "\nlottery", "deci-\nsions", "\ntime"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in report.agents:
         table.add_row(
@@ -423,6 +457,7 @@ def _agents_table(report: Report) -> RichTable:
             _two_lines(f"{line.mean_rank.value:.2f}", _reach(line.mean_rank, ".2f")),
             _two_lines(points(line.elo.value), _interval(line.elo, points)),
             _two_lines(f"{line.openskill.mu:.1f}", f"± {line.openskill.sigma:.1f}"),
+            "–" if line.lottery is None else _two_lines(*_value_and_interval(line.lottery, "{:.2f}".format)),
             f"{line.decisions_per_game:.0f}",
             duration(line.seconds_per_decision),
         )
@@ -516,6 +551,10 @@ def _coloured(report: Report, rate: Estimate) -> str:
 
 def _interval(estimate: Estimate, form: Callable[[float], str]) -> str:
     return "?" if math.isnan(estimate.low) else f"{form(estimate.low)}…{form(estimate.high)}"
+
+
+def _value_and_interval(estimate: Estimate, form: Callable[[float], str]) -> tuple[str, str]:
+    return form(estimate.value), _interval(estimate, form)
 
 
 def _reach(estimate: Estimate, form: str) -> str:
