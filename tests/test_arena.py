@@ -144,7 +144,7 @@ def test_results_are_those_of_games_played_one_by_one(players: int) -> None:
     """Every game again by itself, each decision asked: also those that the engine makes for random agents."""
     agents = [RandomAgent(), First(), Twin()]
     match = Match(agents, players, deal_seeds(1, 2))
-    results, _ = match.play(0, match.rounds)
+    results = match.play(0, match.rounds).results
     for number in range(match.rounds):
         for lone, sitting in enumerate(match.seats(np.array([number]))[0]):
             games = GameBatch(1, players, seed=match.seeds[[number // len(match.tables)]])
@@ -166,7 +166,7 @@ def test_results_are_those_of_games_played_one_by_one(players: int) -> None:
 
 def test_results_do_not_depend_on_what_is_played_together() -> None:
     match = Match([RandomAgent(), First(), Twin()], 3, deal_seeds(2, 5))
-    whole, _ = match.play(0, match.rounds)
+    whole = match.play(0, match.rounds).results
     bounds = [0, 1, 2, 9, 10, 17, match.rounds]
     pieces = [match.play(first, end)[0] for first, end in pairwise(bounds)]
     joined = Results.join(pieces)
@@ -178,7 +178,7 @@ def test_results_do_not_depend_on_what_is_played_together() -> None:
 def test_shared_wins_count_as_shares() -> None:
     rules = Ruleset(round_limit=1)  # nobody has points yet, so that many wins are shared
     match = Match([RandomAgent(), Twin()], 2, deal_seeds(0, 200), rules)
-    results, _ = match.play(0, match.rounds)
+    results = match.play(0, match.rounds).results
     shared = results.winners.all(axis=-1)
     assert shared.mean() > 0.1 and (results.ranks[shared] == 1.5).all()
     report = play(["random", Twin()], deals=200, ruleset=rules, progress=False)
@@ -655,7 +655,7 @@ def test_finished_games_are_never_stepped_again() -> None:
             return super().act(games, rows)
 
     match = Match([Watchful(), RandomAgent(), Twin()], 4, deal_seeds(0, 10))
-    results, _ = match.play(0, match.rounds)
+    results = match.play(0, match.rounds).results
     assert results.winners.any(axis=-1).all()
 
 
@@ -716,7 +716,7 @@ def test_a_chunk_that_is_not_what_its_name_says_is_refused(
     settings: dict[str, Any] = {"agents": ["random", First()], "deals": 5, "folder": tmp_path}
     run = Run(**settings)
     assert run.folder is not None
-    results, _ = run.match.play(0, 5)
+    results = run.match.play(0, 5).results
     run.folder.save(0, results)
     (chunk,) = (tmp_path / "chunks").iterdir()
     assert Run(**settings).rounds == 5

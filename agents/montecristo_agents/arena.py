@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import montecristo_env
+from montecristo_agents.dataset import GAMES_PER_SHARD, Dataset, DatasetWriter
 from montecristo_agents.extras import (
     BarColumn,
     Console,
@@ -69,6 +70,7 @@ def play(
     pilot: int = PILOT_DEALS,
     until: str = "",
     alpha: float = ALPHA,
+    dataset: str | Path | None = None,
     progress: bool = True,
     ray: bool = False,
 ) -> Report:
@@ -93,6 +95,7 @@ def play(
         pilot=pilot,
         until=until,
         alpha=alpha,
+        dataset=dataset,
     )
     run.play(progress, ray)
     return run.report()
@@ -117,6 +120,7 @@ class Run:
         until: a claim, such as "greedy beats random by 10 Elo": the run ends with the deal that decides it (see
             `sequential`), or after all `deals`. It is decided by adjusted results if there are any.
         alpha: how often the claim may be accepted of equals, and how often rejected if it is true.
+        dataset: a folder for all decisions of all games, as NumPy shards (see `dataset`); nowhere if None.
     """
 
     def __init__(
@@ -134,6 +138,7 @@ class Run:
         pilot: int = PILOT_DEALS,
         until: str = "",
         alpha: float = ALPHA,
+        dataset: str | Path | None = None,
     ) -> None:
         if isinstance(agents, str) or len(agents) < 2:
             raise InvalidArgument(f"the arena needs two agents or more, but got {agents!r}")
@@ -167,12 +172,18 @@ class Run:
             "focus": focus,
             "adjust": None if meter is None else {**meter.settings, "pilot": pilot, "pilot_seed": _pilot_seed(seed)},
             "until": None if self.test is None else {"claim": str(self.test.claim), "alpha": alpha},
+            "dataset": dataset is not None,
             "version": montecristo_env.__version__,
         }
         self.settings = json.loads(json.dumps(self.settings))  # as it will be read again
         self.recorded_rounds = records * len(self.match.tables)
         self.folder = None if folder is None else _Folder(Path(folder), self.settings)
         self.results: list[Results] = [] if self.folder is None else self.folder.load(self.match)
+        self.dataset = None if dataset is None else DatasetWriter(dataset, self.settings)
+        if self.dataset is not None and len(Dataset(self.dataset.folder)) < len(self.results):
+            raise InvalidArgument(
+                f"{dataset} lacks games that {folder} says were played: begin with both folders empty"
+            )
         self.pilot = None
         if meter is not None and pilot:
             self.pilot = Run(
@@ -256,8 +267,10 @@ class Run:
         with _progress_bar(progress) as bar:
             task = bar.add_task(title, total=self.match.rounds * n, completed=self.rounds * n, rate=0.0)
             begun, before = time.perf_counter(), self.rounds
-            for results, records in chunks:
+            for results, records, decisions in chunks:
                 first = self.rounds
+                if self.dataset is not None and decisions is not None:
+                    self.dataset.save(first, first + len(results), decisions)
                 if self.folder is not None:
                     for place, record in enumerate(records):
                         deal, table = divmod(first + place // n, len(self.match.tables))
@@ -278,7 +291,7 @@ class Run:
         while (first := self.rounds) < self.match.rounds:
             end = self._end_of_chunk(first, size)
             start = time.perf_counter()
-            yield self.match.play(first, end, self._recorded_names(first))
+            yield self.match.play(first, end, self._recorded_names(first), self.dataset is not None)
             size = _next_size(end - first, time.perf_counter() - start, CHUNK_GAMES // self.match.players)
 
     def _play_on_ray(self) -> Generator[Played]:
@@ -290,12 +303,14 @@ class Run:
         chunks, first = [], self.rounds
         while first < self.match.rounds:
             end = self._end_of_chunk(first, size)
-            chunks.append((first, end, self._recorded_names(first)))
+            chunks.append((first, end, self._recorded_names(first), self.dataset is not None))
             first = end
         return play_in_order(self.match, chunks)
 
     def _end_of_chunk(self, first: int, size: int) -> int:
-        """Rounds that are recorded and others do not share a chunk."""
+        """Rounds that are recorded and others do not share a chunk; those of a shard are always as many."""
+        if self.dataset is not None:
+            size = max(1, GAMES_PER_SHARD // self.match.players)
         return min(first + size, self.recorded_rounds if first < self.recorded_rounds else self.match.rounds)
 
     def _recorded_names(self, first: int) -> list[str] | None:
@@ -467,6 +482,8 @@ class Options:
     """A claim, such as "mcts:200 beats greedy by 10 Elo": stop when it is decided, after --deals at the latest."""
     alpha: float = ALPHA
     """With --until: how often equals may pass for better, and how often a true claim may be rejected."""
+    dataset: Path | None = None
+    """A folder for all decisions of all games, as compressed NumPy shards to learn from."""
     ray: bool = False
     """Play on the Ray cluster that this machine belongs to, or on a local one; the games are the same."""
 
@@ -513,7 +530,7 @@ def _default_folder(options: Options) -> Path:
     """A folder of its own for these settings: a readable name and a hash."""
     rules = str(Ruleset.parse(options.ruleset))  # however they are written
     settings = {**asdict(options), "ruleset": rules, "folder": None, "version": montecristo_env.__version__}
-    settings["value_model"] = str(options.value_model or "")
+    settings |= {"value_model": str(options.value_model or ""), "dataset": str(options.dataset or "")}
     del settings["ray"]  # the same run, wherever it is played
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     name = re.sub(r"[^\w.]+", "-", "-".join(options.agents))[:_FOLDER_NAME_LENGTH]

@@ -11,7 +11,7 @@ try:
 except ImportError as error:
     raise ImportError("tournaments on Ray need ray: pip install 'montecristo-env[rllib]'") from error
 
-Chunk: TypeAlias = tuple[int, int, list[str] | None]  # first round, the one after the last, names for records
+Chunk: TypeAlias = tuple[int, int, list[str] | None, bool]  # as `Match.play` takes them
 AHEAD = 2  # tasks that are handed out for each core, so that none waits
 
 
@@ -40,5 +40,5 @@ def play_in_order(match: Match, chunks: Sequence[Chunk]) -> Generator[Played]:
             ray.cancel(task)
 
 
-def _play(match: Match, first: int, end: int, names: list[str] | None) -> Played:
-    return match.play(first, end, names)
+def _play(match: Match, first: int, end: int, names: list[str] | None, log: bool) -> Played:
+    return match.play(first, end, names, log)

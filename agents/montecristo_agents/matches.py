@@ -10,11 +10,12 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_agents.dataset import Arrays, DecisionLog
 from montecristo_agents.luck import SIGNALS, LuckMeter
 from montecristo_env import Agent, GameBatch, GameRecord, InvalidArgument, MonteCristoError, PublicView, Ruleset
 from montecristo_env.core.constants import MAX_PLAYERS, NONE
@@ -92,7 +93,14 @@ class Results:
         return cls(**joined, seconds=np.sum([part.seconds for part in parts], axis=0))
 
 
-Played: TypeAlias = tuple[Results, list[GameRecord]]
+class Played(NamedTuple):
+    """What came out of some rounds."""
+
+    results: Results
+    records: list[GameRecord]
+    """Of all their games, if wanted."""
+    decisions: Arrays | None
+    """All decisions and how the games ended, if wanted: see `dataset`."""
 
 
 class Match:
@@ -143,8 +151,11 @@ class Match:
         alone = np.eye(self.players, dtype=np.bool_)
         return np.where(alone, lone[:, None, None], rest[:, None, None])
 
-    def play(self, first: int, end: int, names: Sequence[str] | None = None) -> Played:
-        """Plays the rounds from `first` to before `end`; with the agents' names, it records their games too."""
+    def play(self, first: int, end: int, names: Sequence[str] | None = None, log: bool = False) -> Played:
+        """Plays the rounds from `first` to before `end`; with the agents' names, it records their games too.
+
+        With `log` it keeps all decisions, for a dataset.
+        """
         n = self.players
         rounds = np.arange(first, end)
         seats = self.seats(rounds).reshape(-1, n)
@@ -154,7 +165,8 @@ class Match:
         records = [GameRecord.follow(games, game, [(names or "")[agent] for agent in seats[game]]) for game in followed]
 
         objects = self._object[seats]
-        decisions, luck, seconds = self._play_out(games, objects)
+        decision_log = DecisionLog(self.signals) if log else None
+        decisions, luck, seconds = self._play_out(games, objects, decision_log)
         shape = (len(rounds), n, n)
         results = Results(
             winners=games.winners[:, :n].reshape(shape),
@@ -164,22 +176,33 @@ class Match:
             luck=luck[:, :n].reshape(*shape, self.signals),
             seconds=_share_out(seconds, self._object),
         )
-        return results, records
+        logged = None
+        if decision_log is not None:
+            sitting = np.full((len(games), MAX_PLAYERS), NONE, np.int8)
+            sitting[:, :n] = seats
+            ends: Arrays = {
+                "seeds": seeds,
+                "agents": sitting,
+                "winners": games.winners.copy(),
+                "scores": games.scores.copy(),
+            }
+            logged = decision_log.arrays() | ends
+        return Played(results, records, logged)
 
     def _play_out(
-        self, games: GameBatch, objects: NDArray[np.int64]
+        self, games: GameBatch, objects: NDArray[np.int64], log: DecisionLog | None
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
         """Plays all games to their end: the decisions and the luck of every seat, the seconds of every distinct agent.
 
         Where only one seat, or none, is not uniformly random, the engine moves the random ones until it is its turn;
-        unless luck is measured, for which every decision is made by itself.
+        unless luck is measured or decisions are kept, for which every one is made by itself.
         """
         view = PublicView(games)
         current = games.current_player
         seconds = np.zeros(len(self._distinct))
         asked = np.zeros(objects.shape, np.int32)
         luck = np.zeros((len(games), MAX_PLAYERS, self.signals))
-        random = self._random & (self.meter is None)
+        random = self._random & (self.meter is None and log is None)
         thinkers = (~random[objects]).sum(axis=1)
         thinker = np.where(thinkers == 1, random[objects].argmin(axis=1), NONE)
 
@@ -207,11 +230,15 @@ class Match:
                 if rows.size:
                     asked[rows, current[rows]] += 1
                     try:
+                        if log is not None:
+                            log.add(games, rows, acts, agent)
                         if self.meter is None:
                             games.step(acts, rows)
                         else:
                             drawn, lucks = self.meter.step(games, acts, rows)
                             luck[drawn] += lucks
+                            if log is not None:
+                                log.add_luck(drawn, lucks)
                     except MonteCristoError as error:
                         raise IllegalAction(f"agent {agent.name}: {error}") from None
             active = active[current[active] != NONE]
