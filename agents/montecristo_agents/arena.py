@@ -388,6 +388,9 @@ def _run(options: Options, folder: Path) -> None:
         report = run.report()
         report.save(folder)
         report.print(Console())
+        for agent in {id(agent): agent for agent in run.match.agents}.values():
+            if told := getattr(agent, "usage_report", None):  # language models: calls, tokens, illegal answers
+                print(told())
         print(f"All of it is in {folder}.")
     if interrupted:
         raise KeyboardInterrupt(f"after {run.deals} of {options.deals} deals")

@@ -13,9 +13,9 @@ print(game.outcome, game.rewards)
 ```
 """
 
-from montecristo_env.text.game import TextGame
+from montecristo_env.text.game import TextGame, prompt
 from montecristo_env.text.moves import list_moves, parse_move
 from montecristo_env.text.position import describe
 from montecristo_env.text.rules import MOST_WORDS, rules
 
-__all__ = ["MOST_WORDS", "TextGame", "describe", "list_moves", "parse_move", "rules"]
+__all__ = ["MOST_WORDS", "TextGame", "describe", "list_moves", "parse_move", "prompt", "rules"]

@@ -19,6 +19,18 @@ MOST_NEWS = 30
 """Moves of others that a prompt tells at most, the last ones."""
 
 
+def prompt(games: GameBatch | PublicView, game: int = 0, *, long: bool = False) -> str:
+    """What a model is asked that must decide now: the position, the legal moves, and how to answer."""
+    moves = list_moves(games, game, long=long)
+    return "\n".join(
+        [
+            describe(games, game, long=long),
+            f"Your legal moves:\n{moves}" if long else f"Legal moves: {moves}",
+            "Answer with one of these moves, as it is written there.",
+        ]
+    )
+
+
 class TextGame:
     """A game that is played by texts; what the environments of other projects stand on.
 
@@ -102,13 +114,8 @@ class TextGame:
         log = [(who, move) for who, move in self._log[self._read[seat] :] if who != seat]
         dots = ["..."] if len(log) > MOST_NEWS else []
         news = [*dots, *(f"{NAMES[who]} {move}" for who, move in log[-MOST_NEWS:])]
-        lines = [
-            *([f"Since your last move: {', '.join(news)}."] if news else []),
-            describe(self.games, long=self.long),
-            ("Your legal moves:\n" if self.long else "Legal moves: ") + list_moves(self.games, long=self.long),
-            "Answer with one of these moves, as it is written there.",
-        ]
-        return "\n".join(lines)
+        told = f"Since your last move: {', '.join(news)}.\n" if news else ""
+        return told + prompt(self.games, long=self.long)
 
     def play(self, answer: str) -> Action:
         """Makes the move that an answer names, and those of the opponents that follow; see `parse_move`.

@@ -48,7 +48,7 @@ def parse_move(answer: str, legal: Sequence[Action]) -> Action:
 
     Case, spaces, punctuation, numbering and prose around the move do not matter, nor do words such as "the dungeon"
     inside it; kinds may be written out ("take ruby 3"). A number alone chooses from the list. What is marked by
-    [brackets], `backticks` or **stars** counts before the rest, and the last line that names a move before earlier ones.
+    [brackets], `backticks` or **stars** counts before the rest, and the last line with a move before earlier ones.
 
     Args:
         answer: what somebody wrote.

@@ -119,7 +119,7 @@ def _long(state: State, seat: int, market: Sequence[int], unseen: Sequence[Any])
         hand = [*(f"{long_name(card)} ({code(card)})" for card in state["hands"][player]), *wilds]
         lines.append(
             f"{NAMES[player]}{' (you)' if player == seat else ''} has {_count(points, 'point')}, "
-            f"{_count(state['supply'][player], 'adventurer')} in the supply, {state['marseille'][player]} in Marseille, "
+            f"{_count(state['supply'][player], 'adventurer')} in the supply, {state['marseille'][player]} in Marseille "
             f"and these cards (a kind and its bags): {', '.join(hand) or 'none'}."
         )
         if state["gathered"][player]:
