@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup test lint docs unit notebooks boundscheck coverage format run bench peers clean
+.PHONY: help setup test lint docs unit openenv notebooks boundscheck coverage format run bench peers clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-test: lint docs unit notebooks boundscheck coverage  ## all checks, as CI runs them
+test: lint docs unit openenv notebooks boundscheck coverage  ## all checks, as CI runs them
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check
@@ -31,6 +31,15 @@ lint: $(READY)  ## ruff and mypy
 
 unit: $(READY)  ## all tests, on two workers
 	$(BIN)/python -m pytest -n 2
+
+# OpenEnv wants older packages than the other tests do, so it has an environment of its own.
+.openenv/.ready: pyproject.toml
+	$(PYTHON) -m venv .openenv
+	.openenv/bin/python -m pip install --quiet --editable '.[openenv]' pytest
+	@touch $@
+
+openenv: .openenv/.ready  ## the tests of the OpenEnv server, in an environment of its own (700 MB)
+	.openenv/bin/python -m pytest tests/test_text_frameworks.py -k openenv
 
 notebooks: $(READY)  ## execute the notebooks
 	$(BIN)/python -m pytest -n 2 --nbmake notebooks
@@ -61,6 +70,6 @@ peers: $(READY)  ## measure random play here and in other projects, and write do
 	$(BIN)/python benchmarks/peers.py --json runs/peers.json --write
 
 clean:  ## remove the environment, builds and caches
-	rm -rf $(VENV) .peers build dist site *.egg-info agents/*.egg-info train/*.egg-info \
+	rm -rf $(VENV) .openenv .peers build dist site *.egg-info agents/*.egg-info train/*.egg-info \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

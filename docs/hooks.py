@@ -27,7 +27,12 @@ from montecristo_train import alphazero_settings, ppo
 from montecristo_train.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = {"montecristo_env": ROOT, "montecristo_agents": ROOT / "agents", "montecristo_train": ROOT / "train"}
+FOLDERS = {
+    "montecristo_env": ROOT,
+    "montecristo_verifiers": ROOT,
+    "montecristo_agents": ROOT / "agents",
+    "montecristo_train": ROOT / "train",
+}
 OPTIONAL = {"ladder.md", "ppo.md", "scaling.md", "benchmarks.md"}  # written by programs, or not yet
 RULES = "rules.md"
 

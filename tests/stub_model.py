@@ -13,11 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from montecristo_env import GameBatch, actions
+from montecristo_env.text import prompt
 
 
-def pick(moves: list[str]) -> str:
-    """The scripted choice: one of these moves, by a checksum of them all."""
-    return moves[zlib.crc32(",".join(moves).encode()) % len(moves)]
+def pick(text: str) -> str:
+    """The scripted choice: one of the moves that a prompt lists, by a checksum of the last position in it."""
+    moves = moves_in(text)
+    return moves[zlib.crc32(text[text.rindex("Round ") :].encode()) % len(moves)]
 
 
 def moves_in(text: str) -> list[str]:
@@ -30,15 +32,14 @@ def moves_in(text: str) -> list[str]:
 
 def scripted(text: str) -> str:
     """Answers in prose, with the move somewhere in it."""
-    return f"Let me think about this.\nI choose: **{pick(moves_in(text)).upper()}**, of course."
+    return f"Let me think about this.\nI choose: **{pick(text).upper()}**, of course."
 
 
-def expected_game(num_players: int, seed: int, **settings: Any) -> GameBatch:
+def expected_game(num_players: int, seed: int, *, long: bool = False, **settings: Any) -> GameBatch:
     """The game that scripted models play, on `GameBatch` itself."""
     games = GameBatch(1, num_players, seed=seed, **settings)
     while not games.over[0]:
-        legal = games.legal_actions(0)
-        games.step([actions.encode(actions.parse(pick([str(action) for action in legal])))])
+        games.step([actions.encode(actions.parse(pick(prompt(games, long=long))))])
     return games
 
 

@@ -78,8 +78,9 @@ def test_every_agent_is_described() -> None:
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "sb3" in code:
-        pytest.importorskip("sb3_contrib")
+    for word, package in {"sb3": "sb3_contrib", "textarena": "textarena", "verifiers": "verifiers"}.items():
+        if word in code:
+            pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "example", "exec"), {})
 

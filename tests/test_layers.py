@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = {"montecristo_env": ROOT, "montecristo_agents": ROOT / "agents", "montecristo_train": ROOT / "train"}
+FOLDERS = {
+    "montecristo_env": ROOT,
+    "montecristo_verifiers": ROOT,
+    "montecristo_agents": ROOT / "agents",
+    "montecristo_train": ROOT / "train",
+}
 
 # Lowest first. A module may import from the layers below its own, and from nothing in its own layer. The name of a
 # package stands for everything in it.
@@ -27,6 +32,7 @@ LAYERS = [
     ["montecristo_env.public", "montecristo_env.render", "montecristo_env.threads"],
     ["montecristo_env.games", "montecristo_env.symmetry"],
     ["montecristo_env.agent", "montecristo_env.tables"],
+    ["montecristo_env.text"],
     ["montecristo_env.web", "montecristo_env.web.extras"],
     ["montecristo_env.web.story"],
     ["montecristo_env.web.film"],
@@ -36,7 +42,7 @@ LAYERS = [
     ["montecristo_env.table"],
     ["montecristo_env.aec", "montecristo_env.gym_env", "montecristo_env.vector", "montecristo_env.sb3"],
     ["montecristo_env.montecristo_v0", "montecristo_env.testing"],
-    ["montecristo_agents"],
+    ["montecristo_agents", "montecristo_verifiers"],
     ["montecristo_train"],
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

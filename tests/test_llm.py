@@ -22,7 +22,7 @@ from stub_model import Broken, CutOff, Raw, Reply, Slow, Status, expected_game, 
 pytest.importorskip("openai")
 from montecristo_agents.llm import LlmAgent, ModelFailed
 
-SHORT = Ruleset(target=12, round_limit=6)
+SHORT = Ruleset(target=6)
 
 
 @pytest.fixture(autouse=True)
@@ -254,7 +254,7 @@ def test_meets_other_agents_on_duplicate_deals(address: str) -> None:
 
 def test_the_arena_reports_what_was_used(address: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "montecristo_agents.arena", "llm:stub:calls=10", "greedy"]
-    command += ["--deals", "1", "--ruleset", "target=12,round_limit=6", "--folder", str(tmp_path / "run")]
+    command += ["--deals", "1", "--ruleset", "target=6", "--folder", str(tmp_path / "run")]
     done = subprocess.run(
         command, env=os.environ | {"OPENAI_BASE_URL": address}, capture_output=True, text=True, timeout=300, check=False
     )

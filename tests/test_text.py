@@ -295,7 +295,7 @@ def test_an_endless_answer_is_read_from_its_end() -> None:
 @PLAYERS
 def test_scripted_answers_play_the_games_of_the_batch(num_players: int, long: bool) -> None:
     for seed in range(3):
-        expected = expected_game(num_players, seed, reward="rank")
+        expected = expected_game(num_players, seed, long=long, reward="rank")
         game = TextGame(num_players, seed, reward="rank", long=long)
         while not game.over:
             assert game.rewards == [0.0] * num_players

@@ -18,7 +18,7 @@ from test_readme import BLOCKS
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
-PACKAGES = {"montecristo_env", "montecristo_agents", "montecristo_train"}
+PACKAGES = {"montecristo_env", "montecristo_agents", "montecristo_train", "montecristo_verifiers"}
 
 ONE_GAME = """
     import numpy as np
@@ -63,7 +63,7 @@ def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_wheel_holds_the_three_typed_packages_and_nothing_else(wheel: Path) -> None:
+def test_wheel_holds_the_typed_packages_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         files = [name for name in archive.namelist() if ".dist-info/" not in name]
     assert {name.split("/")[0] for name in files} == PACKAGES
@@ -138,6 +138,11 @@ PROMISED: dict[str, list[list[str]]] = {
     "rllib": [["-m", "montecristo_train.rllib", "--help"], ["-c", "import montecristo_agents.cluster"]],
     "render": [["-c", RENDER]],
     "web": [["-c", SERVE], ["-c", SAVE_A_RECORD], ["-m", "montecristo_env.replay", "game.json", "--annotate", "ppo"]],
+    "llm": [["-c", "from montecristo_env import make_agent; make_agent('llm:any:base_url=http://127.0.0.1:9/v1')"]],
+    "textarena": [
+        ["-c", "import montecristo_env.text.textarena, textarena; textarena.make('MonteCristo-v0').reset(2)"]
+    ],
+    "verifiers": [["-c", "import montecristo_verifiers"]],
 }
 
 MISSING = {
@@ -146,6 +151,10 @@ MISSING = {
     "rllib": ["-c", "import montecristo_agents.cluster"],
     "render": ["-c", RENDER],
     "web": ["-m", "montecristo_env.table"],
+    "llm": ["-c", "import montecristo_agents.llm"],
+    "textarena": ["-c", "import montecristo_env.text.textarena"],
+    "verifiers": ["-c", "import montecristo_verifiers"],
+    "openenv": ["-c", "import montecristo_env.text.openenv"],
 }
 
 
@@ -211,7 +220,8 @@ def test_what_the_readme_promises_works_with_its_extra_alone(alone: tuple[str, P
 
 def test_what_an_extra_lacks_is_named(alone: tuple[str, Path], tmp_path: Path) -> None:
     extra, python = alone
-    brought = {"": (), "sb3": ("sb3", "arena"), "rllib": ("rllib", "sb3", "arena")}.get(extra, (extra,))
+    more = {"sb3": ("arena",), "rllib": ("sb3", "arena"), "textarena": ("llm",), "verifiers": ("llm",)}
+    brought = (extra, *more.get(extra, ()))
     for other, command in MISSING.items():
         if other in brought:
             continue

@@ -233,9 +233,11 @@ class LlmAgent:
         client = self._client.with_options(max_retries=most_calls - 1)
         completion: Any = client.chat.completions.create(model=self.model, messages=messages, **more)
         choices = getattr(completion, "choices", None)
-        message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
-        answer = getattr(message, "content", None) if message is not None else None
-        answer = "" if answer is None and message is not None else answer
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = getattr(choice, "message", None)
+        answer: Any = getattr(message, "content", None)
+        if answer is None and message is not None:
+            answer = ""  # it said nothing
         used = getattr(completion, "usage", None)
         sent = sum(len(entry["content"]) for entry in messages)
         self._add(
@@ -244,7 +246,7 @@ class LlmAgent:
         )
         if not isinstance(answer, str):
             return None, True
-        return answer, getattr(choices[0], "finish_reason", None) != "length"
+        return answer, getattr(choice, "finish_reason", None) != "length"
 
     def _reserve(self) -> int:
         """How many calls may be made for one answer; 0 if the budget is spent."""

@@ -16,7 +16,8 @@ from montecristo_env.text.game import TextGame
 from montecristo_env.text.rules import rules
 
 try:
-    from openenv.core.env_server import Action, Environment, EnvironmentMetadata, Observation, State, create_fastapi_app
+    from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
+    from openenv.core.env_server.types import EnvironmentMetadata
     from pydantic import Field
 except ImportError as error:
     raise missing("this", error.name, "openenv") from error

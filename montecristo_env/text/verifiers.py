@@ -3,7 +3,7 @@
 verifiers finds it by the name of a top-level module, `montecristo_verifiers`:
 
 ```sh
-eval montecristo-verifiers -m MODEL -n 10 --env.taskset.num-players 3
+vf-eval montecristo-verifiers -m MODEL -n 10 --env.taskset.num-players 3
 ```
 
 In self-play every seat is an interaction of its own with the role `player`, and so has a trace and a reward of its own.
