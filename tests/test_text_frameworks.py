@@ -176,7 +176,7 @@ def test_verifiers_tasks_are_seeded_and_bad_settings_are_refused() -> None:
     assert [task.data.seed for task in tasks] == [10, 11, 12]
     assert len({task.key for task in tasks}) == 3 and not taskset.bounded
     with pytest.raises(InvalidArgument, match="opponents must be none or 3"):
-        next(iter(MonteCristoTaskset(MonteCristoConfig(num_players=4, opponents=("random",)))))
+        next(iter(MonteCristoTaskset(MonteCristoConfig(num_players=4, opponents=["random"]))))
 
 
 # --- OpenEnv ---------------------------------------------------------------------------------------------------------

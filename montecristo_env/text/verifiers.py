@@ -24,6 +24,7 @@ from montecristo_env.text.rules import rules
 try:
     import verifiers.v1 as vf
     from openai import AsyncOpenAI
+    from pydantic import Field
     from verifiers.v1.dialects.chat import message_to_wire
 except ImportError as error:
     raise missing("this", error.name, "verifiers") from error
@@ -36,7 +37,7 @@ class MonteCristoConfig(vf.TasksetConfig):
     """2, 3 or 4."""
     first_seed: int = 0
     """The seed of the first task; the others follow."""
-    opponents: tuple[str, ...] = ()
+    opponents: list[str] = Field(default_factory=list)
     """Names of agents that play the other seats; none for self-play."""
     ruleset: str = ""
     """Settings of the game that differ from the default, such as "target=30"."""
@@ -51,7 +52,7 @@ class MonteCristoData(vf.TaskData):
 
     seed: int
     num_players: int
-    opponents: tuple[str, ...]
+    opponents: list[str]
     seat: int
     ruleset: str
     reward: str
