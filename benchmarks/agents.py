@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from engine import machine, measure, save, show, summary
 
-from montecristo_agents import greedy, mcts, policy
+from montecristo_agents import entity, greedy, guided, mcts
 from montecristo_agents.arena import play
 from montecristo_agents.ladder import split_installed
 from montecristo_env import GameBatch, PublicView, make_agent
@@ -27,7 +27,7 @@ def middle_of_games(num_games: int, players: int) -> PublicView:
     games = GameBatch(num_games, players, seed=0)
     view, rows, player = PublicView(games), np.arange(num_games), make_agent("greedy")
     for _ in range(30 * players):
-        games.step(player.act(view, rows), restart=True)
+        games.step(player.act(view, rows), autoreset=True)
     return view
 
 
@@ -47,10 +47,11 @@ def on_cores(module: Any, cores: int, work: Callable[[], int]) -> Callable[[], i
 def measure_players(players: int, repeats: int) -> dict[str, dict[str, float]]:
     view, rows = middle_of_games(GAMES, players), np.arange(GAMES)
     few = rows[:SEARCHED_GAMES]
-    searcher = make_agent(f"mcts:{SIMULATIONS}")
-    deciders = {"greedy": (greedy, make_agent("greedy"))}
-    if "ppo" in split_installed(["ppo"])[0]:
-        deciders["ppo"] = (policy, make_agent("ppo"))
+    installed = split_installed(["ppo", "alphazero"])[0]
+    searchers = {"mcts": (mcts, make_agent(f"mcts:{SIMULATIONS}"))}
+    if "alphazero" in installed:
+        searchers["alphazero"] = (guided, make_agent(f"alphazero:{SIMULATIONS}"))
+    deciders = {"greedy": (greedy, make_agent("greedy"))} | {name: (entity, make_agent(name)) for name in installed}
     works: dict[str, Callable[[], int]] = {}
     for cores in (1, 2):
         for name, (module, agent) in deciders.items():
@@ -60,10 +61,12 @@ def measure_players(players: int, repeats: int) -> dict[str, dict[str, float]]:
 
             works[f"{name} decisions, {cores} threads"] = on_cores(module, cores, decide)
 
-        def search() -> int:
-            return len(searcher.act(view, few)) * SIMULATIONS
+        for name, (module, agent) in searchers.items():
 
-        works[f"mcts simulations, {cores} threads"] = on_cores(mcts, cores, search)
+            def search(agent: Any = agent) -> int:
+                return len(agent.act(view, few)) * SIMULATIONS
+
+            works[f"{name} simulations, {cores} threads"] = on_cores(module, cores, search)
     return {name: summary(rates) for name, rates in measure(works, repeats).items()}
 
 

@@ -40,13 +40,13 @@ class Loop:
     def run(self, steps: int) -> int:
         for _ in range(steps):
             self.games.step(
-                self.actions, restart=True, observations=self.observations, masks=self.masks, samples=self.actions
+                self.actions, autoreset=True, observations=self.observations, masks=self.masks, samples=self.actions
             )
         return steps * len(self.games)
 
     def run_rules(self, steps: int) -> int:
         for _ in range(steps):
-            self.games.step(self.actions, restart=True, samples=self.actions)
+            self.games.step(self.actions, autoreset=True, samples=self.actions)
         return steps * len(self.games)
 
 

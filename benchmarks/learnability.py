@@ -58,7 +58,7 @@ def watch_greedy(positions: int, players: int, seed: int) -> Lessons:
         if step > OPENING and step % PERIOD == 0:
             lessons.append(Lessons(games.observe(), games.action_mask(), chosen))
         strays = rng.random(GAMES) < RANDOM_MOVES
-        games.step(np.where(strays, games.sample_actions(), chosen), restart=True)
+        games.step(np.where(strays, games.sample_actions(), chosen), autoreset=True)
         step += 1
     return Lessons(*(np.concatenate(parts)[:positions] for parts in zip(*lessons, strict=True)))
 

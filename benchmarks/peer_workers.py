@@ -248,7 +248,7 @@ def pgx(threads: int) -> Iterator[Case]:
 
 # What knows the games, and the packages whose versions are told.
 WORKERS: dict[str, tuple[Callable[[], Iterator[Case]], tuple[str, ...]]] = {
-    "montecristo": (montecristo, ("montecristo-env", "numba", "numpy", "gymnasium", "pettingzoo")),
+    "montecristo": (montecristo, ("montecristo-env", "numpy", "gymnasium", "pettingzoo")),
     "pettingzoo": (pettingzoo, ("pettingzoo", "numpy")),
     "openspiel": (openspiel, ("open_spiel", "numpy")),
     "rlcard": (rlcard, ("rlcard", "numpy")),

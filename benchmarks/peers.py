@@ -25,7 +25,7 @@ from engine import machine, save, summary
 from matplotlib.figure import Figure
 
 from montecristo_agents.report import png
-from montecristo_env.files import write_whole
+from montecristo_env.files import atomic_write
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).with_name("peer_workers.py")
@@ -341,19 +341,16 @@ says how many of them to believe.
 
 ## Other benchmarks
 
-The section on speed in the [README](../README.md#speed) has figures of these:
+[Speed](speed.md) has figures of these:
 
 | command | what it measures |
 |---|---|
 | `python benchmarks/engine.py` | batches of all sizes, against the mere writing of as many bytes; threads; memory |
 | `python benchmarks/compare.py COMMIT` | the speed of the engine against that of another commit, measured in turn |
 | `python benchmarks/shells.py` | each interface, and the share of the environment in the time of MaskablePPO |
-| `python benchmarks/training.py` | the speed of training against that with an environment that costs nothing |
+| `python benchmarks/training.py` | decisions of PPO, positions of AlphaZero, simulations of its search |
 | `python benchmarks/agents.py` | decisions of agents, simulations of the search, games of the arena |
 | `python benchmarks/strength.py` | how the strength of the search grows with simulations |
-| `python benchmarks/kinds.py` | which kinds of decision an agent should leave to another |
-| `python benchmarks/decisions.py` | how well short tries of a choice agree with long ones |
-| `python benchmarks/looks.py` | how good the choices of agents are, and of those who follow the looks of the advice |
 | `python benchmarks/rllib.py` | the runner for RLlib against RLlib's stock wrapper, and two runners against one |
 """
 
@@ -361,8 +358,8 @@ The section on speed in the [README](../README.md#speed) has figures of these:
 def write(path: Path, results: dict[str, Any]) -> None:
     """The page, and its picture in `images` beside it."""
     (path.parent / "images").mkdir(parents=True, exist_ok=True)
-    write_whole(path.parent / "images" / "peers.png", png(draw(results)))
-    write_whole(path, page(results).encode())
+    atomic_write(path.parent / "images" / "peers.png", png(draw(results)))
+    atomic_write(path, page(results).encode())
 
 
 # --- command line

@@ -23,12 +23,10 @@ from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
 from ray.tune.registry import register_env
 
 from montecristo_env import montecristo_v0
-from montecristo_train.rllib import QUICK, make_config
+from montecristo_train.rllib import PRESETS, make_config
 from montecristo_train.rllib_runner import MaskedNetwork, RllibSettings, TableRunner, spaces
 
-SETTINGS = dataclasses.replace(
-    QUICK, players=(1.0, 0.0, 0.0), runners=0, rollout=32, past_share=0.0, scripted_share=0.0, scripted=()
-)
+SETTINGS = dataclasses.replace(PRESETS["quick"][1], players=(1.0, 0.0, 0.0), n_runners=0, n_steps=32, past_share=0.0)
 STOCK_SIZES = (1, 16, 64)
 STOCK_STEPS = 2000
 ROLLOUTS = 5  # of each runner in a measurement of scaling
@@ -38,12 +36,12 @@ AIM = 5.0
 def stock_runner(games: int) -> MultiAgentEnvRunner:
     """What RLlib's documentation tells users of PettingZoo to do: one shared policy for all agents."""
     register_env("montecristo", lambda _: PettingZooEnv(montecristo_v0.env(num_players=2, obs_dtype="int8")))
-    observations, choices = spaces(advised=False)
+    observations, choices = spaces()
     network = RLModuleSpec(
         MaskedNetwork,
         observation_space=observations,
         action_space=choices,
-        model_config={"hidden": SETTINGS.hidden},
+        model_config={"sizes": list(SETTINGS.sizes)},
     )
     config = (
         PPOConfig()
@@ -65,7 +63,7 @@ def our_work(settings: RllibSettings) -> Callable[[], int]:
 
     def work() -> int:
         runner.sample()
-        return settings.tables * settings.rollout
+        return settings.n_envs * settings.n_steps
 
     return work
 

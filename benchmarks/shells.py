@@ -81,6 +81,50 @@ def sb3_rate(env: Any, seconds: float) -> float:
     return steps / spent
 
 
+def openspiel_rate(game: Any, seconds: float) -> float:
+    """Decisions per second of random legal play in OpenSpiel; chance plays in between."""
+    decisions, start = 0, time.perf_counter()
+    state = game.new_initial_state()
+    while time.perf_counter() - start < seconds:
+        if state.is_terminal():
+            state = game.new_initial_state()
+        elif state.is_chance_node():
+            outcomes, odds = zip(*state.chance_outcomes(), strict=True)
+            state.apply_action(random.choices(outcomes, odds)[0])
+        else:
+            state.apply_action(random.choice(state.legal_actions()))
+            decisions += 1
+    return decisions / (time.perf_counter() - start)
+
+
+def clone_rate(game: Any, seconds: float) -> float:
+    """Clones per second of a state of OpenSpiel after 100 moves, or before the end."""
+    state = game.new_initial_state()
+    while len(state.history()) < 100 and not state.is_terminal():
+        last = state
+        state = state.child(random.choice(state.legal_actions()))
+    clones, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for _ in range(100):
+            last.clone()
+        clones += 100
+    return clones / (time.perf_counter() - start)
+
+
+def openspiel_games() -> dict[str, Any]:
+    """The game in OpenSpiel, and a small one of its own that is written in Python, too."""
+    try:
+        import pyspiel
+        from open_spiel.python.games import tic_tac_toe  # noqa: F401 (it registers the game)
+    except ImportError as error:
+        print(f"skipped OpenSpiel: {error}")
+        return {}
+    import montecristo_env.openspiel  # noqa: F401 (likewise)
+
+    names = [*(f"python_montecristo(players={players})" for players in (2, 3, 4)), "python_tic_tac_toe"]
+    return {name: pyspiel.load_game(name) for name in names}
+
+
 def ppo_share(repeats: int) -> dict[str, Any]:
     """The share of MaskablePPO's training time that is spent in the environment, at 256 envs."""
     from sb3_contrib import MaskablePPO
@@ -146,6 +190,10 @@ def main() -> None:
         venv = MonteCristoVecEnv(NUM_ENVS, num_players=players)
         works[f"SB3 VecEnv x{NUM_ENVS}, {players} players"] = lambda env=venv: sb3_rate(env, options.seconds)
 
+    for name, game in openspiel_games().items():
+        works[f"{name} decisions"] = lambda game=game: openspiel_rate(game, options.seconds)
+        works[f"{name} clones"] = lambda game=game: clone_rate(game, options.seconds)
+
     rates: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(options.repeats):
         for name, work in works.items():
@@ -158,7 +206,7 @@ def main() -> None:
     }
     print(f"\n{results['machine']['cpu']}, medians of {options.repeats} repeats (lowest to highest)")
     for name, values in rates.items():
-        print(f"  {name:36s}{statistics.median(values):10,.0f} steps/s ({min(values):,.0f} to {max(values):,.0f})")
+        print(f"  {name:44s}{statistics.median(values):10,.0f} steps/s ({min(values):,.0f} to {max(values):,.0f})")
     share = results["maskable_ppo"]["share"]
     print(
         f"  MaskablePPO x{NUM_ENVS}: {100 * share['median']:.1f} % of the time in the environment "

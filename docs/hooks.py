@@ -7,27 +7,41 @@ import ast
 import dataclasses
 import enum
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+import tables
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
 
 import montecristo_env
-from montecristo_env import actions, montecristo_v0, render, tables
-from montecristo_train import settings
+from montecristo_env import actions, montecristo_v0, render
+from montecristo_env.record import GameRecord
+from montecristo_env.replay import write_replay
+from montecristo_env.web.page import COMPILED, write_page
+from montecristo_train import alphazero_settings, ppo
+from montecristo_train.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = {"montecristo_env": ROOT, "montecristo_agents": ROOT / "agents", "montecristo_train": ROOT / "train"}
-OPTIONAL = {"ladder.md", "ppo.md", "scaling.md", "benchmarks.md"}  # written by programs, or not yet
+FOLDERS = {
+    "montecristo_env": ROOT,
+    "montecristo_verifiers": ROOT,
+    "montecristo_agents": ROOT / "agents",
+    "montecristo_train": ROOT / "train",
+}
+OPTIONAL = {"ladder.md", "benchmarks.md"}  # written by programs
 RULES = "rules.md"
+COMPILED_FOLDER = ROOT / "build" / "wasm"  # `make wasm` writes it
 
 
 # --- tables
@@ -48,18 +62,27 @@ def all_actions() -> str:
     return "\n\n".join(parts)
 
 
-def settings_table() -> str:
-    """The settings of training, what they mean, and what the presets say; bold where that is not the default."""
-    meanings = attribute_docs(settings.SelfPlaySettings) | attribute_docs(settings.Settings)
-    default = settings.Settings()
+class Recipe(Protocol):
+    """A module of a training recipe."""
+
+    Settings: type[RunSettings]
+    PRESETS: dict[str, tuple[str, Any]]
+
+
+def settings_table(recipe: Recipe) -> str:
+    """The settings of a recipe, what they mean, and what its presets say; bold where that is not the default."""
+    default = recipe.Settings()
+    meanings: dict[str, str] = {}
+    for cls in reversed(recipe.Settings.__mro__[:-1]):  # what a recipe says of a setting counts more
+        meanings |= attribute_docs(cls)
     rows = []
-    for field in dataclasses.fields(settings.Settings):
+    for field in dataclasses.fields(recipe.Settings):
         row = [f"`{field.name}`", meanings[field.name]]
-        for _, preset in settings.PRESETS.values():
+        for _, preset in recipe.PRESETS.values():
             value = getattr(preset, field.name)
             row.append(f"**{plain(value)}**" if value != getattr(default, field.name) else plain(value))
         rows.append(row)
-    return table(("Setting", "Meaning", *(f"`{name}`" for name in settings.PRESETS)), rows)
+    return table(("Setting", "Meaning", *(f"`{name}`" for name in recipe.PRESETS)), rows)
 
 
 def plain(value: Any) -> str:
@@ -83,10 +106,10 @@ def attribute_docs(cls: type) -> dict[str, str]:
     return docs
 
 
-def presets_table() -> str:
-    """What the presets are for."""
-    rows = [(f"`{name}`", text, f"{preset.steps:,}") for name, (text, preset) in settings.PRESETS.items()]
-    return table(("Preset", "What it takes and gives", "Steps"), rows)
+def presets_table(recipe: Recipe) -> str:
+    """What the presets of a recipe are for."""
+    rows = [(f"`{name}`", text, f"{preset.total_timesteps:,}") for name, (text, preset) in recipe.PRESETS.items()]
+    return table(("Preset", "What it takes and gives", "Timesteps"), rows)
 
 
 def layers_table() -> str:
@@ -136,14 +159,40 @@ def public_names() -> str:
     return "\n\n".join(parts)
 
 
+FRAMEWORKS = (  # name, page, what one gets, extra, package
+    ("PettingZoo", "pettingzoo.md", "AEC environment", "", "pettingzoo"),
+    ("Gymnasium", "gymnasium.md", "environment, and a native vector environment", "", "gymnasium"),
+    ("Stable-Baselines3", "stable-baselines3.md", "native `VecEnv`, action masks", "sb3", "stable-baselines3"),
+    ("TorchRL", "torchrl.md", "native batched `EnvBase`", "torchrl", "torchrl"),
+    ("OpenSpiel", "openspiel.md", "a Python game with chance nodes", "openspiel", "open_spiel"),
+    ("RLlib", "rllib.md", "a recipe on native runners", "rllib", "ray"),
+    ("TextArena", "../text.md#textarena", "the game in words", "textarena", "TextArena"),
+    ("verifiers", "../text.md#verifiers", "taskset with self-play", "verifiers", "verifiers"),
+)
+
+
+def frameworks_table() -> str:
+    """What was tested with which version."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    versions = dict(line.split("==") for line in lines if "==" in line)
+    rows = [
+        (f"[{name}]({page})", gives, f"`{extra}`" if extra else "none", versions[package])
+        for name, page, gives, extra, package in FRAMEWORKS
+    ]
+    return table(("Framework", "What you get", "Extra", "Tested with"), rows)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "observation groups": tables.group_table,
     "observation": tables.observation_table,
     "actions": tables.action_table,
     "all actions": all_actions,
-    "settings": settings_table,
-    "presets": presets_table,
+    "settings": partial(settings_table, ppo),
+    "presets": partial(presets_table, ppo),
+    "alphazero_settings": partial(settings_table, alphazero_settings),
+    "alphazero_presets": partial(presets_table, alphazero_settings),
     "layers": layers_table,
+    "frameworks": frameworks_table,
     "public names": public_names,
 }
 
@@ -165,7 +214,35 @@ def root_page(name: str) -> str:
     return links.sub("](../", text).replace("](docs/", "](")
 
 
+def notebook_page(path: Path) -> str:
+    """A notebook with its outputs, as it was executed last."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        parts += [shown for output in cell["outputs"] if (shown := notebook_output(output))]
+    return "\n\n".join(parts)
+
+
+def notebook_output(output: dict[str, Any]) -> str:
+    """What a cell has printed or shown; the richest form that a page can have."""
+    if output["output_type"] == "stream":
+        return f"```text\n{''.join(output['text']).rstrip()}\n```" if output["name"] == "stdout" else ""
+    data = {kind: "".join(value) for kind, value in output["data"].items() if isinstance(value, str | list)}
+    if "image/png" in data:
+        return f'<img alt="" src="data:image/png;base64,{data["image/png"].strip()}">'
+    if "text/html" in data:
+        return f"<div>{' '.join(data['text/html'].splitlines())}</div>"
+    return f"```text\n{data.get('text/plain', '')}\n```"
+
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
 PAGES: dict[str, Callable[[], str]] = {
+    **{f"tutorials/{path.stem}.md": partial(notebook_page, path) for path in NOTEBOOKS},
     "environment.md": environment_page,
     "contributing.md": lambda: root_page("CONTRIBUTING.md"),
     "changelog.md": lambda: root_page("CHANGELOG.md"),
@@ -193,6 +270,22 @@ def on_files(files: Files, config: Any) -> None:
     """Adds the pages whose source is elsewhere."""
     for name, make in PAGES.items():
         files.append(File.generated(config, name, content=make()))
+    for name, content in played_pages().items():
+        files.append(File.generated(config, name, content=content))
+
+
+def played_pages() -> dict[str, bytes]:
+    """The replay that the home page shows, and the table that needs no server, by file name."""
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        write_replay(GameRecord.load(ROOT / "docs" / "replay.json"), folder / "replay.html")
+        if all((COMPILED_FOLDER / name).is_file() for name in COMPILED):
+            write_page(folder / "play", COMPILED_FOLDER)
+        else:  # who only writes a page of the documentation need not compile
+            (folder / "play").mkdir()
+            (folder / "play" / "index.html").write_text("<!doctype html><title>Play</title>This needs: make wasm")
+        paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
@@ -212,6 +305,11 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
     markdown = re.sub(r"^<!-- made: (.+) -->$", made, markdown, flags=re.MULTILINE)
     return re.sub(r"(?<!!)\[([^\]]+)\]\(((?!https?:|#)[^)\s]+)\)", unlinked, markdown)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Keeps the link to the repository from asking its host for stars: nothing is fetched from elsewhere."""
+    return output.replace(' data-md-component="source"', "")
 
 
 # --- clause numbers
@@ -289,6 +387,8 @@ def on_post_build(config: Any) -> None:
 def _broken(site: Path, path: Path, pages: dict[Path, _Links]) -> Iterator[str]:
     for link in [*pages[path].links, *pages[path].loaded]:
         parts = urlsplit(link)
+        if parts.scheme == "data":
+            continue
         if parts.scheme or parts.netloc:
             if link in pages[path].loaded:
                 yield f"{link} would be fetched from elsewhere"

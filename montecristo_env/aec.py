@@ -16,9 +16,9 @@ from montecristo_env.core import actions, observation
 from montecristo_env.core.batch import ILLEGAL_REWARD
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
-from montecristo_env.learner import masked_space, observation_box
-from montecristo_env.renderer import RENDER_FPS, RENDER_MODES, Renderer
+from montecristo_env.render.renderer import RENDER_FPS, RENDER_MODES, Renderer
 from montecristo_env.ruleset import Ruleset
+from montecristo_env.spaces import masked_space, observation_box
 
 Observation = dict[str, NDArray[Any]]
 
@@ -89,7 +89,7 @@ class raw_env(AECEnv[str, Observation, int]):
         self._ask()
 
     def _ask(self) -> None:
-        """Passes the turn to the player who must decide next, with what he may do."""
+        """Passes the turn to the player who must decide next, with what they may do."""
         agent = self.possible_agents[self.games.current_player[0]]
         if agent != self.agent_selection:
             self.infos[self.agent_selection] = {"action_mask": self._no_mask.copy()}
@@ -104,7 +104,7 @@ class raw_env(AECEnv[str, Observation, int]):
             return
         self.games.step(np.array([action]), observations=self._seen, masks=self._masks)
         self._cumulative_rewards[agent] = 0.0
-        if self.games.endings[0]:
+        if self.games.step_status[0]:
             self._finish()
         else:
             self._ask()
@@ -112,7 +112,7 @@ class raw_env(AECEnv[str, Observation, int]):
             self.render()
 
     def _finish(self) -> None:
-        """The game is over: everybody gets his reward."""
+        """The game is over: everybody gets their reward."""
         self.rewards = dict(zip(self.agents, self.games.rewards[0].tolist(), strict=False))
         self.terminations = dict.fromkeys(self.agents, bool(self.games.terminated[0]))
         self.truncations = dict.fromkeys(self.agents, bool(self.games.truncated[0]))
@@ -162,14 +162,14 @@ class raw_env(AECEnv[str, Observation, int]):
     # --- pictures
 
     def render(self) -> NDArray[np.uint8] | str | None:
-        """Draws the table as `render_mode` says."""
+        """Draws the board as `render_mode` says."""
         if self.render_mode is None:
             gymnasium.logger.warn("You are calling render method without specifying any render mode.")
             return None
         return self._renderer.show(self.games)
 
     def _repr_svg_(self) -> str:
-        """The table in a notebook."""
+        """The board in a notebook."""
         return render.svg(self.games)
 
     def close(self) -> None:

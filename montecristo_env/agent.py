@@ -120,6 +120,14 @@ class Evaluator(Agent, Protocol):
         """What it thinks of the legal actions of each of these rows."""
 
 
+@runtime_checkable
+class WinEstimator(Agent, Protocol):
+    """An agent that can say how likely every seat is to win: with it, luck and losses are measured."""
+
+    def win_probabilities(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The share of the win that every seat of these games may expect, (K, 4); seats that nobody holds have 0."""
+
+
 class Opinion(NamedTuple):
     """What an agent thinks of one position: legal actions with their probabilities, and what it expects to win."""
 

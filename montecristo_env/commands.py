@@ -1,5 +1,6 @@
 """What our command lines share: how they end when a package is missing, when nobody reads on, and after Ctrl-C."""
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -7,6 +8,10 @@ from contextlib import contextmanager
 
 from montecristo_env.errors import MonteCristoError
 
+USAGE = 64
+"""The exit status after bad input: what BSD calls EX_USAGE; not every system has the name."""
+CANNOT_WRITE = 74
+"""The exit status where a file cannot be written, EX_IOERR."""
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it."""
 _UNREAD = 141  # likewise, after a broken pipe
@@ -18,7 +23,12 @@ class MissingPackage(ImportError):
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """Ends the program quietly when nobody reads on what it prints, as in `--help | head`."""
+    """Ends the program quietly when nobody reads on what it prints, as in `--help | head`.
+
+    What the encoding of the output lacks, as on Windows when it goes to a file, becomes a question mark.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     try:
         try:
             yield
@@ -45,7 +55,7 @@ def run_command(command: Callable[[list[str]], None], arguments: list[str]) -> N
             command(arguments)
         except (MonteCristoError, MissingPackage) as error:
             print(error, file=sys.stderr)
-            sys.exit(getattr(error, "exit_status", os.EX_USAGE))
+            sys.exit(getattr(error, "exit_status", USAGE))
         except KeyboardInterrupt as stop:
             print(stop if stop.args else "stopped", file=sys.stderr)
             sys.exit(INTERRUPTED)

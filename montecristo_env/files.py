@@ -22,12 +22,14 @@ else:
 LOCK = ".montecristo-lock"
 """The file in a folder that a process holds while it works there; it is no content of the folder."""
 STALE = 24 * 3600.0  # seconds after which nobody is still writing a file
+SYSTEM = os.name
+_PATIENCE = 2.0  # seconds that a file may be open elsewhere
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.montecristo-tmp", re.DOTALL)
 _EVERYBODY, _OWNER = 0o666, 0o600  # the umask takes away what the user keeps from others
 _HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes, *, private: bool = False) -> None:
+def atomic_write(path: str | os.PathLike[str], content: bytes, *, private: bool = False) -> None:
     """Writes a file under a temporary name and moves it; if anything fails, what was there before stays.
 
     Args:
@@ -43,17 +45,29 @@ def write_whole(path: str | os.PathLike[str], content: bytes, *, private: bool =
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        _replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Moves a file; Windows may have to wait until whoever reads the older one has closed it."""
+    end = time.monotonic() + (_PATIENCE if SYSTEM == "nt" else 0)
+    while True:
+        try:
+            return os.replace(source, target)
+        except PermissionError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(0.01)
 
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def sweep(folder: Path) -> None:
-    """Removes what `write_whole` left unfinished in or below a folder when it was killed, once that is a day old."""
+    """Removes what `atomic_write` left unfinished in or below a folder when it was killed, once that is a day old."""
     oldest = time.time() - STALE
     for path in folder.rglob(".*.montecristo-tmp"):
         if _UNFINISHED.fullmatch(path.name):

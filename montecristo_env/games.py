@@ -1,35 +1,35 @@
 """A batch of games with a NumPy face: the one object that every interface stands on."""
 
-import os
+import ctypes
+import struct
 from collections.abc import Callable
 from functools import cached_property
 from html import escape
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from montecristo_env import render
 from montecristo_env.core import actions, batch, invariants, observation
-from montecristo_env.core._jit import INTERPRETED
+from montecristo_env.core.actions import COUNT
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Decision
-from montecristo_env.core.crew import Task
+from montecristo_env.core.jit import INTERPRETED, EntryPoint, address
 from montecristo_env.core.layout import STATE, States, aligned_empty, aligned_zeros
+from montecristo_env.core.public import public_state
 from montecristo_env.core.scoring import REWARDS
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
-from montecristo_env.public import public_state
 from montecristo_env.ruleset import Ruleset, RulesetLike
-from montecristo_env.threads import ALL_CORES, call_crew, share
+from montecristo_env.threads import ALL_CORES, parallel_for
 
 Rows: TypeAlias = int | ArrayLike | None
 
-# Rows that are worth a helper who waits for work, and a thread that must be woken for it.
-ROWS_PER_HELPER = 256
-ROWS_PER_THREAD = 4096
+# Rows that are worth a thread, which must be woken: of all work, and of work that takes little time.
+ROWS_PER_THREAD = 512
 ROWS_PER_THREAD_LIGHT = 8192
 # Random decisions in one compiled call: so many games at most, with so many each. After that, Ctrl-C is heard.
 ROWS_PER_CALL, STEPS_PER_CALL = 2**13, 2**8
-_LIGHT = (batch.write_masks, batch.restart_games)
+_LIGHT = (batch.first_illegal, batch.write_masks, batch.restart_games)
 ROWS_SHOWN = 8  # in a notebook
 MOST_GAMES = 2**40  # a petabyte; NumPy would not even try more
 SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps them
@@ -38,10 +38,16 @@ SEED_BITS = 53  # seeds we make fit in a float, so that every JSON reader keeps 
 _NO_CODES = np.zeros(0, np.int64)
 _NO_COUNTS = np.zeros((0, 0), np.int8)
 _NO_SHARES = np.zeros((0, 0), np.float32)
+_STEP = cast(Any, batch.step_games)
+# Where its arguments begin.
+_ACTIONS, _REWARD, _AUTORESET, _SAMPLES, _COUNTS, _SHARES, _MASKS = (
+    0 if INTERPRETED else _STEP.places[name]
+    for name in ("actions", "reward", "autoreset", "samples", "counts", "shares", "masks")
+)
 
 
-class Watcher(Protocol):
-    """Somebody who follows one game of a batch as it is played."""
+class StepListener(Protocol):
+    """Is told of every step of one game of a batch, before it is played."""
 
     def before_step(self, action: int) -> None:
         """The game is about to make this legal action."""
@@ -116,15 +122,15 @@ class GameBatch:
 
     def _adopt(self, states: States) -> None:
         """Takes over these games; everything that is not in a row is made here."""
-        batch.compile_all()
         self.states = states
         self.rewards: NDArray[np.float32] = aligned_zeros((states.size, MAX_PLAYERS), np.float32)
-        self.endings: NDArray[np.int8] = np.zeros(states.size, np.int8)
+        self.step_status: NDArray[np.int8] = np.zeros(states.size, np.int8)
         self._all = np.arange(states.size)
-        self._alone = INTERPRETED or self.threads < 2 or states.size < 2 * ROWS_PER_HELPER
+        self._alone = INTERPRETED or self.threads < 2 or states.size < 2 * ROWS_PER_THREAD
         self.reward_kind = REWARDS.index(self.reward)
         self._fewest_players = int(states["num_players"].min(initial=MAX_PLAYERS))
-        self._watchers: dict[int, list[Watcher]] = {}
+        self._listeners: dict[int, list[StepListener]] = {}
+        self._step_wanted: tuple[bool | int, ...] | None = None  # what the arguments of a step are laid out for
 
     # --- what there is
 
@@ -243,53 +249,83 @@ class GameBatch:
 
     def step(
         self,
-        acts: ArrayLike,
+        actions: ArrayLike,
         rows: Rows = None,
         *,
-        restart: bool = False,
+        autoreset: bool = False,
         observations: NDArray[Any] | None = None,
         masks: NDArray[np.int8] | None = None,
         samples: NDArray[np.int64] | None = None,
     ) -> None:
         """One action in every game, in place; where a game is over, its action is ignored.
 
-        An illegal action raises `IllegalAction` and changes nothing in any game. `rewards` and `endings` are those of
+        An illegal action raises `IllegalAction` and changes nothing in any game. `rewards` and `step_status` are of
         this step. The options do in the same pass, which is faster, what `reset`, `observe` and `sample_actions` would
         do after it. What is written must not share memory with what is read, nor with each other.
 
         Args:
-            acts: an action code per game.
+            actions: an action code per game.
             rows: only in these games.
-            restart: start new games at once where one is over.
+            autoreset: start new games at once where one is over.
             observations: where to write what the next deciders see, as `observe` does.
             masks: where to write their action masks.
-            samples: where to write a random legal action for each of them; this alone may be `acts` itself.
+            samples: where to write a random legal action for each of them; this alone may be `actions` itself.
         """
+        if rows is None and self._alone and not self._listeners and not INTERPRETED:
+            self._step_all(actions, autoreset, observations, masks, samples)
+            return
         index = self._index(rows)
-        codes = action_codes(acts, index.size)
+        codes = action_codes(actions, index.size)
         seen = self._outputs(index, observations, masks)
-        if samples is not None:
-            samples = _out(samples, (index.size,), _INT64)
-        if (rows is not None or index.size > 1) and not (observations is None and masks is None and samples is None):
+        samples = None if samples is None else _out(samples, (index.size,), _INT64)
+        if not (observations is None and masks is None and samples is None):
             in_place = samples is not None and (samples is codes or samples.ctypes.data == codes.ctypes.data)
             _check_apart((observations, masks, samples), (None if in_place else codes, None if rows is None else index))
         samples = _NO_CODES if samples is None else samples
-        outputs = self.rewards, self.reward_kind, self.endings, restart, samples, *seen
-        illegal: int | None
-        if self._watchers:
+        outputs = self.rewards, self.reward_kind, self.step_status, autoreset, samples, *seen
+        if self._listeners:
             illegal = batch.first_illegal(self.states, index, codes, 0, index.size)
             if illegal == NONE:
-                self._tell_watchers(index, codes)
+                self._notify_listeners(index, codes)
                 over = self.over
                 batch.step_games(self.states, index, codes, True, *outputs, 0, index.size)
-                if restart:
-                    self._dismiss_watchers(index[over[index] | (self.endings[index] > 0)])
-        else:
-            illegal = self._share(Task.STEP, index, codes, outputs=outputs)
-            if illegal is None:
-                illegal = batch.step_games(self.states, index, codes, False, *outputs, 0, index.size)
+                if autoreset:
+                    self._remove_listeners(index[over[index] | (self.step_status[index] > 0)])
+        elif self._alone:
+            illegal = batch.step_games(self.states, index, codes, False, *outputs, 0, index.size)
+        else:  # no game may go on if an action in another one is illegal
+            places = self.run(batch.first_illegal, index, codes)
+            illegal = next((place for place in places if place != NONE), NONE)
+            if illegal == NONE:
+                self.run(batch.step_games, index, codes, True, *outputs)
         if illegal != NONE:
             raise IllegalAction(self._complaint(int(index[illegal]), int(codes[illegal])))
+
+    def draws(self, actions: ArrayLike, rows: Rows = None) -> NDArray[np.bool_]:
+        """Whether each action would turn up something hidden, cards or tokens, before the next choice, (N,).
+
+        These are the chance nodes: where the answer is no, what all players see next follows from what they see now;
+        where it is yes, it depends on what `resample_hidden` redraws, unless only one thing can come. An action can
+        draw late, after decisions that the engine makes by itself. A wild bag is drawn unseen, so it does not count.
+
+        An illegal action raises `IllegalAction`; where a game is over, nothing is drawn.
+
+        Args:
+            actions: an action code per game.
+            rows: only in these games.
+        """
+        index = self._index(rows)
+        codes = action_codes(actions, index.size)
+        out = np.empty(index.size, np.bool_)
+        illegal = [place for place in self.run(batch.write_draws, index, codes, self._copies, out) if place != NONE]
+        if illegal:
+            raise IllegalAction(self._complaint(int(index[illegal[0]]), int(codes[illegal[0]])))
+        return out
+
+    @cached_property
+    def _copies(self) -> States:
+        """Room to try actions; of each thread's part only the first row is used."""
+        return aligned_empty(len(self), STATE)
 
     def sample_actions(self, out: NDArray[np.int64] | None = None, rows: Rows = None) -> NDArray[np.int64]:
         """A uniformly random legal action for every game, -1 where it is over; each game has its own random stream."""
@@ -297,8 +333,7 @@ class GameBatch:
         out = _out(out, (index.size,), _INT64)
         if rows is not None:
             _check_apart((out,), (index,))
-        if self._share(Task.SAMPLE, index, out) is None:
-            batch.sample_actions(self.states, index, out, 0, index.size)
+        self.run(batch.sample_actions, index, out)
         return out
 
     def play_random(self, steps: int, rows: Rows = None, until: int | ArrayLike | None = None) -> None:
@@ -315,13 +350,13 @@ class GameBatch:
             raise InvalidArgument(f"steps must be a whole number from 0, but is {steps!r}")
         index = self._index(rows)
         seats = self._observers(until, index)
-        if not self._watchers:
+        if not self._listeners:
             for begin in range(0, index.size, ROWS_PER_CALL):
                 rows_of_call = slice(begin, begin + ROWS_PER_CALL)
                 self._play_random(steps, index[rows_of_call], seats if seats.size == 1 else seats[rows_of_call])
             return
         self.rewards[index] = 0
-        for _ in range(steps):  # one by one, for those who watch
+        for _ in range(steps):  # one by one, for the listeners
             index, seats = self._waiting(index, seats)
             if index.size == 0:
                 return
@@ -337,8 +372,8 @@ class GameBatch:
         only_finished = rows is None and seed is None
         index = self._index(rows)
         seeds = None if seed is None else _seeds(seed, index.size)
-        if self._watchers:
-            self._dismiss_watchers(np.flatnonzero(self.over) if only_finished else index)
+        if self._listeners:
+            self._remove_listeners(np.flatnonzero(self.over) if only_finished else index)
         if seeds is None:
             self.run(batch.restart_games, index, only_finished)
         else:
@@ -359,7 +394,7 @@ class GameBatch:
         np.take(self.states, index, out=states)
         clone._adopt(states)
         clone.rewards[:] = self.rewards[index]
-        clone.endings[:] = self.endings[index]
+        clone.step_status[:] = self.step_status[index]
         return clone
 
     def resample_hidden(self, rng: np.random.Generator | NDArray[np.uint64]) -> Self:
@@ -398,7 +433,7 @@ class GameBatch:
             "threads": self.threads,
             "states": self.states,
             "rewards": self.rewards,
-            "endings": self.endings,
+            "step_status": self.step_status,
         }
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
@@ -407,41 +442,97 @@ class GameBatch:
         states[:] = saved["states"]
         self._adopt(states)
         self.rewards[:] = saved["rewards"]
-        self.endings[:] = saved["endings"]
+        self.step_status[:] = saved["step_status"]
 
-    # --- watching and checking
+    # --- listeners and checks
 
-    def watch(self, game: int, watcher: Watcher) -> None:
-        """Lets somebody follow a game until its next reset; `GameRecord.follow` is the one to use."""
-        self._watchers.setdefault(self._one(game), []).append(watcher)
+    def add_listener(self, game: int, listener: StepListener) -> None:
+        """Tells a listener of every step of a game until its next reset; `GameRecord.record` adds one."""
+        self._listeners.setdefault(self._one(game), []).append(listener)
 
     @property
-    def watched(self) -> bool:
-        """Whether somebody follows a game, so that its decisions must be made one by one."""
-        return bool(self._watchers)
+    def has_listeners(self) -> bool:
+        """Whether a game has listeners, so that its decisions must be made one by one."""
+        return bool(self._listeners)
 
     def violations(self) -> dict[int, list[str]]:
         """The games whose state is not sane, with the checks that fail; empty unless there is a bug."""
         failed = np.zeros(len(self), np.int64)
-        invariants.compile_all()
         self.run(invariants.find_violations, self._all, failed)
         return {int(game): invariants.describe(int(failed[game])) for game in np.flatnonzero(failed)}
 
     def run(self, function: Callable[..., Any], index: NDArray[np.int64], *args: Any) -> list[Any]:
         """Calls an entry point for these rows, shared among threads where that pays; returns what each returned."""
         if self._alone:
+            if index is self._all and isinstance(function, EntryPoint):
+                words = function.arguments(*args, 0, index.size, head=self._head)
+                return [function.result(function.native(words))]
             return [function(self.states, index, *args, 0, index.size)]
         least = ROWS_PER_THREAD_LIGHT if function in _LIGHT else ROWS_PER_THREAD
-        return share(function, self.states, index, *args, size=index.size, threads=self.threads, least=least)
+        return parallel_for(function, self.states, index, *args, size=index.size, threads=self.threads, least=least)
 
     # --- inside
 
+    @cached_property
+    def _head(self) -> bytes:
+        """The first two arguments of many entry points, games and rows, for all games."""
+        return struct.pack("=4q", address(self.states), len(self), address(self._all), len(self))
+
+    @cached_property
+    def _step_words(self) -> Any:
+        """The arguments of `batch.step_games` for all games, laid out but for the arrays of the caller."""
+        own = self.rewards, self.reward_kind, self.step_status, False
+        of_caller = self._all, _NO_COUNTS, _NO_SHARES, _NO_COUNTS
+        words = _STEP.arguments(self._all, False, *own, *of_caller, 0, len(self), head=self._head)
+        laid_out = (ctypes.c_int64 * (len(words) // 8)).from_buffer_copy(words)
+        laid_out[_COUNTS + 2] = laid_out[_SHARES + 2] = observation.SIZE
+        laid_out[_MASKS + 2] = COUNT
+        return laid_out
+
+    def _step_all(
+        self,
+        actions: ArrayLike,
+        autoreset: bool,
+        observations: NDArray[Any] | None,
+        masks: NDArray[np.int8] | None,
+        samples: NDArray[np.int64] | None,
+    ) -> None:
+        """`step` of all games by one thread, where nobody listens: only what may change is looked at in each call."""
+        words, size = self._step_words, self.states.size
+        codes = action_codes(actions, size)
+        words[_ACTIONS] = address(codes)
+        scaled = False
+        if observations is not None:
+            if type(observations) is not np.ndarray or observations.dtype is not _INT8:
+                scaled = isinstance(observations, np.ndarray) and observations.dtype == _FLOAT32
+            _out(observations, (size, observation.SIZE), _FLOAT32 if scaled else _INT8)
+            words[_SHARES if scaled else _COUNTS] = address(observations)
+            if scaled:
+                words[_COUNTS] = address(self._scratch)
+        if masks is not None:
+            words[_MASKS] = address(_out(masks, (size, COUNT), _INT8))
+        if samples is not None:
+            words[_SAMPLES] = address(_out(samples, (size,), _INT64))
+        wanted = autoreset, self.reward_kind, observations is None, scaled, masks is None, samples is None
+        if wanted != self._step_wanted:
+            words[_AUTORESET], words[_REWARD] = bool(autoreset), self.reward_kind
+            words[_COUNTS + 1] = 0 if observations is None else size
+            words[_SHARES + 1] = size if scaled else 0
+            words[_MASKS + 1] = 0 if masks is None else size
+            words[_SAMPLES + 1] = 0 if samples is None else size
+            self._step_wanted = wanted
+        if size > 1 and not (observations is None and masks is None and samples is None):
+            in_place = samples is not None and words[_SAMPLES] == words[_ACTIONS]
+            _check_apart((observations, masks, samples), (None if in_place else codes,))
+        illegal = _STEP.result(_STEP.native(words))
+        if illegal != NONE:
+            raise IllegalAction(self._complaint(illegal, int(codes[illegal])))
+
     def _play_random(self, steps: int, index: NDArray[np.int64], seats: NDArray[np.int64]) -> None:
-        """Random decisions in few games, where nobody watches."""
+        """Random decisions in few games, without listeners."""
         while True:
             now = min(steps, STEPS_PER_CALL)
-            if self._share(Task.PLAY_RANDOM, index, steps=now, seats=seats) is None:
-                batch.play_random(self.states, index, now, seats, self.rewards, self.reward_kind, 0, index.size)
+            self.run(batch.play_random, index, now, seats, self.rewards, self.reward_kind)
             steps -= now
             if steps == 0:
                 return
@@ -456,23 +547,6 @@ class GameBatch:
         current = self.current_player[index]
         waiting = (current != seats) & (current != NONE)
         return index[waiting], seats if seats.size == 1 else seats[waiting]
-
-    def _share(
-        self,
-        task: Task,
-        index: NDArray[np.int64],
-        codes: NDArray[np.int64] = _NO_CODES,
-        *,
-        steps: int = 0,
-        seats: NDArray[np.int64] = _NO_CODES,
-        outputs: tuple[Any, ...] | None = None,
-    ) -> int | None:
-        """Does a short job with a crew, as `Crew.run` does; None, and nothing is done, where that does not pay."""
-        if self._alone or index.size < 2 * ROWS_PER_HELPER:
-            return None
-        if outputs is None:
-            outputs = self.rewards, self.reward_kind, self.endings, False, _NO_CODES, _NO_COUNTS, _NO_SHARES, _NO_COUNTS
-        return call_crew(os.getpid(), self.threads).run(task, self.states, index, codes, steps, seats, *outputs)
 
     def _outputs(
         self, index: NDArray[np.int64], observations: NDArray[Any] | None, masks: NDArray[np.int8] | None
@@ -541,16 +615,16 @@ class GameBatch:
         legal = ", ".join(f"{actions.encode(action)} ({action})" for action in self.legal_actions(game))
         return f"game {game}: player {state['current_player']} may not {phase} with action {named}; legal are {legal}"
 
-    def _dismiss_watchers(self, index: NDArray[np.int64]) -> None:
-        for game in self._watchers.keys() & set(index.tolist()):
-            del self._watchers[game]
+    def _remove_listeners(self, index: NDArray[np.int64]) -> None:
+        for game in self._listeners.keys() & set(index.tolist()):
+            del self._listeners[game]
 
-    def _tell_watchers(self, index: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
-        for game, watchers in self._watchers.items():
+    def _notify_listeners(self, index: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
+        for game, listeners in self._listeners.items():
             place = int(np.searchsorted(index, game))
             if place < index.size and index[place] == game and self.states["legal"][game]:
-                for watcher in watchers:
-                    watcher.before_step(int(codes[place]))
+                for listener in listeners:
+                    listener.before_step(int(codes[place]))
 
 
 _INT8, _INT64, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int64), np.dtype(np.float32)
@@ -596,9 +670,9 @@ def seed_of_game(seed: int | None) -> np.uint64:
     return np.uint64(_seeds(seed, 1)[0])
 
 
-def action_codes(acts: ArrayLike, size: int) -> NDArray[np.int64]:
+def action_codes(actions: ArrayLike, size: int) -> NDArray[np.int64]:
     """So many action codes as an int64 array; anything else than whole numbers in one dimension is refused."""
-    codes = _array(acts, "actions")
+    codes = _array(actions, "actions")
     if codes.dtype is _INT64 and codes.shape == (size,) and codes.flags.carray:
         return codes
     if codes.shape != (size,):

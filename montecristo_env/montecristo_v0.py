@@ -10,19 +10,19 @@ r"""# The Secret of Monte Cristo
 | Number of agents     | 2 to 4                                                      |
 | Action shape         | `Discrete(146)`                                             |
 | Action values        | 0 to 145                                                    |
-| Observation shape    | (805,)                                                      |
+| Observation shape    | (799,)                                                      |
 | Observation values   | scaled, mostly in [0, 4], or counts with `obs_dtype="int8"` |
 
-A game of majorities for two to four players. Adventurers queue for treasures in six dungeons; marbles on a slide decide
-who carries out which of four actions next, and every used marble is put where it will count again. The rules are in
+A game of majorities for two to four players. Adventurers queue for treasures in six dungeons. Marbles on a slide decide
+who takes which of four actions next; every used marble returns to a lane that its owner chooses. The rules are in
 `docs/rules.md`; clause numbers (§) refer to them.
 
 ### Observation space
 
-A dictionary with `'observation'` and `'action_mask'`. The observation is a vector that contains everything public that
-bears on the future, from the agent's own seat: player 0 of every field is the observer, then clockwise; absent players
-are zero. Every entry is a count, multiplied by the scale of its field. The vector consists of five groups of rows that
-are alike: `montecristo_env.observation.entities(observation)` gives them, and `view(observation, "hands")` picks a field.
+A dictionary with `'observation'` and `'action_mask'`. The observation is a vector of everything public that affects the
+future, relative to the agent: player 0 of every field is the observer, the others follow clockwise; absent players are
+zero. Every entry is a count, multiplied by the scale of its field. The vector has five groups of rows with the same layout:
+`montecristo_env.observation.entities(observation)` gives them, and `view(observation, "hands")` picks a field.
 
 | Group      | Index   | Shape     |
 | ---------- | ------- | --------- |
@@ -70,12 +70,11 @@ are alike: `montecristo_env.observation.entities(observation)` gives them, and `
 | kinds    | 41-45   | `market`              | (5, 5)    | 1       | 2      | the market space of the kind, best first                                                        |
 | dungeons | 0-35    | `queue_positions`     | (6, 4, 9) | 36      | 0.5    | positions of each player's adventurers in the queue, foremost first, counted from 1; 0 for none |
 | dungeons | 36-39   | `adventurers`         | (6, 4)    | 9       | 1      | adventurers of each player                                                                      |
-| dungeons | 40-43   | `gathers_first`       | (6, 4)    | 1       | 2      | 1 for the player who gathers first                                                              |
-| dungeons | 44-44   | `within_reach`        | (6,)      | 36      | 0.25   | points for the tokens that the observer's bags and wild bags can pay, each on its own           |
-| dungeons | 45-45   | `tokens`              | (6,)      | 4       | 1      | tokens in the dungeon                                                                           |
-| dungeons | 46-46   | `chest_dungeons`      | (6,)      | 1       | 4      | Treasure chest: 1 where this chest has put a token                                              |
-| dungeons | 47-47   | `gather_dungeon`      | (6,)      | 1       | 4      | Scoring: 1 for the dungeon where tokens are gathered                                            |
-| dungeons | 48-48   | `to_gather`           | (6,)      | 1       | 2      | Scoring: 1 for this dungeon and those after it                                                  |
+| dungeons | 40-43   | `within_reach`        | (6, 4)    | 36      | 0.25   | points for the tokens that each player's bags and wild bags can pay, each on its own            |
+| dungeons | 44-44   | `tokens`              | (6,)      | 4       | 1      | tokens in the dungeon                                                                           |
+| dungeons | 45-45   | `chest_dungeons`      | (6,)      | 1       | 4      | Treasure chest: 1 where this chest has put a token                                              |
+| dungeons | 46-46   | `gather_dungeon`      | (6,)      | 1       | 4      | Scoring: 1 for the dungeon where tokens are gathered                                            |
+| dungeons | 47-47   | `to_gather`           | (6,)      | 1       | 2      | Scoring: 1 for this dungeon and those after it                                                  |
 | pairs    | 0-2     | `dungeon_tokens`      | (6, 5, 3) | 4       | 3      | tokens of the kind in the dungeon, by value                                                     |
 
 All players know the same (§10.2); `state()` is the game as seat 0 sees it.
@@ -88,8 +87,8 @@ the others. An illegal action ends the game with a reward of -1 for the agent an
 
 ### Action space
 
-One kind of decision, one block of actions. A decision with a single legal action is made by the environment, so the same
-agent may decide several times in a row, or out of turn. `montecristo_env.actions.decode(action)` names an action, and
+Every kind of decision has its own block of actions. The environment makes decisions that have a single legal action, so
+the same agent may decide several times in a row, or out of turn. `montecristo_env.actions.decode(action)` names an action, and
 `str()` of that is its notation.
 
 | Code    | Decision        | Question                                                         | Notation                                |

@@ -143,7 +143,7 @@ def _serve(options: Options) -> None:
         identity = new_identity()
         sit = "#sit" if HUMAN in options.players else ""
         page = f"{address}/tables/{identity}{sit}" if options.players else f"{address}/"
-        # Said first: what follows may have to be compiled.
+        # Said first: what follows may take a moment.
         print(f"Open {page}\nAll tables: {address}/ (Ctrl-C ends the server; games are kept)", flush=True)
         for name in named:
             store.agent(name)()

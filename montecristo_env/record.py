@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -20,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env import render
-from montecristo_env.agent import Agent, make_agent, opinion
+from montecristo_env.agent import Agent, WinEstimator, make_agent, opinion
+from montecristo_env.analysis import Balance, analyse, balances
 from montecristo_env.core import actions, batch
 from montecristo_env.core.constants import (
     COLOURS,
@@ -35,24 +35,27 @@ from montecristo_env.core.constants import (
     Decision,
 )
 from montecristo_env.core.layout import States
+from montecristo_env.core.public import card, cards, public_state, token
 from montecristo_env.errors import DamagedRecord, IllegalAction, InvalidArgument, MonteCristoError
-from montecristo_env.files import write_whole
+from montecristo_env.files import atomic_write
 from montecristo_env.games import GameBatch
-from montecristo_env.public import card, cards, public_state, token
 from montecristo_env.ruleset import Ruleset
-from montecristo_env.web.replay_page import ReplayPage
 
 FORMAT = "montecristo-record"
 VERSION = 2
 DIGITS = 4  # of probabilities and values
 ROUNDING = 0.01  # what probabilities may be above 1 in all, being rounded
 
+ANNOTATIONS = ("probabilities", "value", "loss", "luck")  # what a move event may tell besides the move
+
 Event = dict[str, Any]
 """One of `{"player": 0, "move": "enter A"}` (with `"forced": True` where there was no choice), `{"draw": ["R2", …]}`,
 `{"shuffle": True}`, `{"wild": player}`, `{"tokens": ["R3", …]}`, `{"refill": True}`.
 
 A move that was not forced may tell what an agent thought of it: `"probabilities": {"enter A": 0.7, …}`, for some or all
-of the legal actions, and `"value": 0.2`, the reward the player may expect. `GameRecord.annotate` writes both."""
+of the legal actions, `"value": 0.2`, the reward "win" the player may expect, `"loss": 0.05`, by how much what the agent
+would have done was better, and `"luck": [0.1, -0.1]`, what the draws that followed brought to every seat.
+`GameRecord.annotate` writes them."""
 
 
 class Position(NamedTuple):
@@ -64,7 +67,7 @@ class Position(NamedTuple):
 
 @dataclass(repr=False)
 class GameRecord:
-    """A game as it was played: `GameRecord.follow(games, row)` writes one, `replay()` plays it again."""
+    """A game as it was played: `GameRecord.record(games, row)` writes one, `replay()` plays it again."""
 
     num_players: int
     ruleset: Ruleset
@@ -79,7 +82,7 @@ class GameRecord:
     # --- recording
 
     @classmethod
-    def follow(cls, games: GameBatch, game: int = 0, players: list[str] | None = None) -> Self:
+    def record(cls, games: GameBatch, game: int = 0, players: list[str] | None = None) -> Self:
         """Records a game of a batch from now, its start, until its end or reset.
 
         Args:
@@ -102,7 +105,7 @@ class GameRecord:
         recorder.begin()
         if not _same(state, row):
             raise InvalidArgument(f"game {game} did not start from its seed, so it cannot be recorded")
-        games.watch(game, recorder)
+        games.add_listener(game, recorder)
         return record
 
     # --- reading and writing
@@ -167,7 +170,7 @@ class GameRecord:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the record to a file, which appears whole or not at all."""
-        write_whole(path, self.to_json().encode())
+        atomic_write(path, self.to_json().encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -201,31 +204,49 @@ class GameRecord:
     def annotate(self, agent: str | Agent) -> None:
         """Notes at every decision what an agent thinks of it, in place of what was noted before.
 
+        An agent that estimates who wins, such as a network, also tells what each decision has cost and what draws have
+        brought to the players (see `montecristo_env.analysis`).
+
         Args:
             agent: an agent or its name, such as "policy:PATH"; it need not be the one that played.
         """
         judge = make_agent(agent)
         self.evaluator = judge.name
         positions = list(self.replay())
-        for before, after in pairwise(positions):
-            event = self.events[after.event]
-            if event.get("forced"):
-                continue
-            thought = opinion(judge, before.games)
+        places = [place for place, after in enumerate(positions[1:]) if not self.events[after.event].get("forced")]
+        events = [self.events[positions[place + 1].event] for place in places]
+        for event in events:
+            for name in ("probabilities", "value", "loss", "luck"):
+                event.pop(name, None)
+        thoughts = [opinion(judge, positions[place].games) for place in places]
+        for event, thought in zip(events, thoughts, strict=True):
             event["probabilities"] = {str(a): round(p, DIGITS) for a, p in thought.probabilities.items()}
-            event.pop("value", None)
             if thought.value is not None:
                 event["value"] = round(thought.value, DIGITS)
+        if isinstance(judge, WinEstimator) and places:
+            before, after = (
+                np.concatenate([positions[place].games.states for place in found])
+                for found in (places, [*places[1:], len(positions) - 1])
+            )
+            games = positions[0].games[np.zeros(len(places), np.int64)]
+            games.states[:] = before
+            codes = [actions.encode(actions.parse(event["move"])) for event in events]
+            unit = self.num_players / (self.num_players - 1)  # of the reward "win", in shares of the win
+            preferred = [
+                actions.encode(max(thought.probabilities, key=thought.probabilities.__getitem__))
+                for thought in thoughts
+            ]
+            losses, lucks = analyse(judge, games, codes, preferred, after)
+            for event, loss, luck in zip(events, losses, lucks, strict=True):
+                event["loss"] = round(unit * float(loss), DIGITS)
+                event["luck"] = [round(unit * float(one), DIGITS) for one in luck[: self.num_players]]
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes the game as a page for a browser: one file that needs nothing else, not even a network."""
-        page = ReplayPage()
-        self.show_on(page)
-        write_whole(path, page.html().encode())
+    def balances(self) -> list[Balance] | None:
+        """What their decisions cost the players and what draws brought them, by seat, as `annotate` has noted it.
 
-    def show_on(self, page: ReplayPage) -> None:
-        """Adds the game, in pictures and words, to a page; the seed is not in it."""
-        page.add(self.replay(), self.events, self.players, self.evaluator)
+        None if nothing is noted, or the agent does not estimate who wins (see `WinEstimator`).
+        """
+        return balances(self.events, self.num_players)
 
     # --- replaying
 
@@ -243,7 +264,7 @@ class GameRecord:
             _prepare_chance(state, outcomes, index + 1)
             ready = state.copy()
             batch.proceed(state, 0, choice)
-            if (found := _chance_events(before[0], ready[0], state[0])) != outcomes:
+            if not _equal(outcomes, found := _chance_events(before[0], ready[0], state[0])):
                 raise DamagedRecord(f"event {index + 1}: chance must be {found} here, but is {outcomes}")
             yield Position(index, games.copy())
 
@@ -252,7 +273,7 @@ class GameRecord:
         last = list(self.replay())[-1].games.states[0]
         if last["decision"] != Decision.OVER and last["legal"].item().bit_count() == 1:
             raise DamagedRecord(f"event {len(self.events)}: a forced move is missing")
-        if self.result != _describe_result(last):
+        if not _equal(self.result, _describe_result(last)):
             raise DamagedRecord(f"result: must be {_describe_result(last)}, but is {self.result}")
 
     def _laid_out(self) -> tuple[GameBatch, States]:
@@ -287,9 +308,9 @@ class GameRecord:
             phase = Decision(decision).name.lower()
             raise DamagedRecord(f"event {index}: {event['move']!r} is not legal in phase {phase}")
         expected = _move_event(int(game["current_player"]), code, legal)
-        if {key: event[key] for key in event if key in ("player", "move", "forced")} != expected:
+        if not _equal({key: event[key] for key in event if key not in ANNOTATIONS}, expected):
             raise DamagedRecord(f"event {index}: must be {expected}, but is {event}")
-        if wrong := _wrong_annotation(event, decision, legal):
+        if wrong := _wrong_annotation(event, decision, legal, self.num_players):
             raise DamagedRecord(f"event {index}: {wrong}")
         return choice
 
@@ -367,8 +388,13 @@ def _move_event(player: int, code: int, legal: int) -> Event:
     return event | {"forced": True} if legal.bit_count() == 1 else event
 
 
-def _wrong_annotation(event: Event, decision: int, legal: int) -> str | None:
+def _wrong_annotation(event: Event, decision: int, legal: int, players: int) -> str | None:
     """What is wrong with what an agent is said to have thought of a move, if anything is."""
+    if "loss" in event and not (_is_number(event["loss"]) and event["loss"] >= 0):
+        return f"loss must be a finite number from 0, but is {event['loss']!r}"
+    luck = event.get("luck", [0] * players)
+    if not isinstance(luck, list) or len(luck) != players or not all(map(_is_number, luck)):
+        return f"luck must be {players} finite numbers, but is {luck!r}"
     if "value" in event and not _is_number(event["value"]):
         return f"value must be a finite number, but is {event['value']!r}"
     if "probabilities" not in event:
@@ -381,6 +407,15 @@ def _wrong_annotation(event: Event, decision: int, legal: int) -> str | None:
     if not all(_is_number(p) and 0 <= p <= 1 for p in likely.values()) or sum(likely.values()) > 1 + ROUNDING:
         return f"probabilities must be numbers from 0 to 1 and 1 in all, but are {likely!r}"
     return None
+
+
+def _equal(value: object, expected: object) -> bool:
+    """Whether two values of JSON are the same; to Python, true is 1 as well."""
+    if type(value) is not type(expected) or value != expected:
+        return False
+    if isinstance(value, dict) and isinstance(expected, dict):
+        return all(_equal(value[key], expected[key]) for key in expected)
+    return not isinstance(value, list) or not isinstance(expected, list) or all(map(_equal, value, expected))
 
 
 def _is_number(value: object) -> bool:

@@ -5,7 +5,8 @@ python -m montecristo_env.replay game.json
 ```
 
 writes `game.html`, which needs nothing else, not even a network. Several records become one page with a list to choose
-from. `--annotate ppo` shows at every decision what an agent thinks of it.
+from. `--annotate ppo` shows at every decision what an agent thinks of it; if it estimates who wins, as
+networks do, also what mistakes cost and what draws brought.
 """
 
 import os
@@ -16,21 +17,22 @@ from pathlib import Path
 
 from montecristo_env.commands import quiet_pipe
 from montecristo_env.errors import InvalidArgument, MonteCristoError
-from montecristo_env.files import write_whole
+from montecristo_env.files import atomic_write
 from montecristo_env.record import GameRecord
 from montecristo_env.web.replay_page import ReplayPage
 
 BAD_INPUT = 2  # the exit code
 
 
-def write_replay(records: Sequence[GameRecord], path: str | os.PathLike[str]) -> None:
-    """Writes one page that shows these games."""
+def write_replay(records: GameRecord | Sequence[GameRecord], path: str | os.PathLike[str]) -> None:
+    """Writes a page for a browser that shows these games: one file that needs nothing else, not even a network."""
+    records = [records] if isinstance(records, GameRecord) else records
     if not records:
         raise InvalidArgument("a replay needs at least one record")
     page = ReplayPage()
     for record in records:
-        record.show_on(page)
-    write_whole(path, page.html().encode())
+        page.add(record)
+    atomic_write(path, page.html().encode())
 
 
 def main() -> None:
@@ -61,6 +63,10 @@ def main() -> None:
         except (MonteCristoError, ImportError, OSError) as error:
             print(error, file=sys.stderr)
             sys.exit(BAD_INPUT)
+        for path, record in zip(options.records, records, strict=True):
+            if told := record.balances():
+                sentences = [balance.describe(name) for balance, name in zip(told, record.players, strict=True)]
+                print(f"{path}: {'; '.join(sentences)}")
         print(output)
 
 

@@ -31,7 +31,7 @@ from montecristo_env.core import actions, observation
 from montecristo_env.core import symmetry as kernels
 from montecristo_env.core.constants import KINDS
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.threads import ALL_CORES, share
+from montecristo_env.threads import ALL_CORES, parallel_for
 
 _ROWS_PER_THREAD = 4096  # that are worth a thread
 _OBSERVATIONS = ("int8", "float32")
@@ -46,7 +46,8 @@ def market_order(observations: NDArray[Any]) -> NDArray[np.int64]:
     """
     seen = _batch("observations", observations, observation.SIZE, _OBSERVATIONS)
     order = np.zeros((len(seen), KINDS), np.int64)
-    _run(kernels.write_market_order, seen, order)
+    scaled = seen.dtype == np.float32
+    _run(kernels.write_market_order_of_scaled if scaled else kernels.write_market_order, seen, order)
     return order
 
 
@@ -59,7 +60,10 @@ def permute_observations(observations: NDArray[Any], permutations: ArrayLike) ->
     """
     seen = _batch("observations", observations, observation.SIZE, _OBSERVATIONS)
     out = np.empty_like(seen)
-    _run(kernels.permute_observations, seen, _permutations(permutations, len(seen)), out)
+    scaled = seen.dtype == np.float32
+    _run(
+        kernels.permute_scaled if scaled else kernels.permute_counts, seen, _permutations(permutations, len(seen)), out
+    )
     return out
 
 
@@ -72,7 +76,11 @@ def permute_masks(masks: NDArray[Any], permutations: ArrayLike) -> NDArray[Any]:
     """
     given = _batch("masks", masks, actions.COUNT, _MASKS)
     out = np.empty_like(given)
-    _run(kernels.permute_masks, given, _permutations(permutations, len(given)), out)
+    order = _permutations(permutations, len(given))
+    if given.dtype == np.float32:
+        _run(kernels.permute_numbers, given, order, out)
+    else:
+        _run(kernels.permute_flags, given.view(np.int8), order, out.view(np.int8))
     return out
 
 
@@ -100,8 +108,7 @@ def inverse(permutations: ArrayLike) -> NDArray[np.int64]:
 
 
 def _run(kernel: Any, *arrays: NDArray[Any]) -> None:
-    kernels.compile_all()
-    share(kernel, *arrays, size=len(arrays[0]), threads=ALL_CORES, least=_ROWS_PER_THREAD)
+    parallel_for(kernel, *arrays, size=len(arrays[0]), threads=ALL_CORES, least=_ROWS_PER_THREAD)
 
 
 def _batch(name: str, array: NDArray[Any], width: int, dtypes: tuple[str, ...]) -> NDArray[Any]:

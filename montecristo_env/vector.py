@@ -1,9 +1,10 @@
-"""The Gymnasium vector environment: N learners at N tables, stepped in one compiled batch."""
+"""The Gymnasium vector environment: N games with one learner each, stepped in one compiled batch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
@@ -11,19 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from montecristo_env.core.actions import COUNT
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import action_codes
-from montecristo_env.learner import LearnerGames, Opponents, Seen
-from montecristo_env.renderer import RENDER_FPS, RENDER_MODES, Renderer
+from montecristo_env.render.renderer import RENDER_FPS, RENDER_MODES, Renderer
 from montecristo_env.ruleset import Ruleset
-
-_MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
+from montecristo_env.single_agent import Opponents, Seen, SingleAgentGames
 
 
 class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
     """`gymnasium.make_vec("montecristo_env:MonteCristo-v0", num_envs=256, opponents="random")`.
 
     As `MonteCristoEnv`, N times: the same seeds give the same games. `autoreset_mode` is "NextStep" (an ended game is
-    restarted by the next step, whose action it ignores) or "SameStep" (it is restarted at once, and its last
-    observation and info are in `infos["final_obs"]` and `infos["final_info"]`).
+    restarted by the next step, whose action it ignores), "SameStep" (it is restarted at once, and its last
+    observation and info are in `infos["final_obs"]` and `infos["final_info"]`) or "Disabled" (you restart it, with
+    `reset(options={"reset_mask": ...})`, before the next step).
     """
 
     def __init__(
@@ -39,22 +39,22 @@ class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         mask_in_observation: bool = False,
     ) -> None:
-        allowed = {mode.value: mode for mode in _MODES} | {mode: mode for mode in _MODES}
-        if autoreset_mode not in allowed:
-            names = " or ".join(mode.value for mode in _MODES)
-            raise InvalidArgument(f"autoreset_mode must be {names}, but is {autoreset_mode!r}")
-        self.autoreset_mode = allowed[autoreset_mode]
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            names = ", ".join(mode.value for mode in AutoresetMode)
+            raise InvalidArgument(f"autoreset_mode must be one of {names}, but is {autoreset_mode!r}") from None
         self.metadata = {
             "render_modes": list(RENDER_MODES),
             "render_fps": RENDER_FPS,
             "autoreset_mode": self.autoreset_mode,
         }
-        self._table = LearnerGames(
+        self._learners = SingleAgentGames(
             num_envs, opponents, num_players, seat, ruleset, reward, obs_dtype, mask_in_observation
         )
         self.num_envs = num_envs
-        self.single_observation_space = self._table.observation_space
-        self.single_action_space = self._table.action_space
+        self.single_observation_space = self._learners.observation_space
+        self.single_action_space = self._learners.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.render_mode = render_mode
@@ -65,12 +65,12 @@ class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
     @property
     def games(self) -> Any:
         """The batch that is played."""
-        return self._table.games
+        return self._learners.games
 
     @property
     def seats(self) -> NDArray[np.int64]:
         """The learners' seats."""
-        return self._table.seats
+        return self._learners.seats
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -86,45 +86,48 @@ class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
         seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
         if seeds is not None and len(seeds) != self.num_envs:
             raise InvalidArgument(f"seed must be a whole number or {self.num_envs} of them, but there are {len(seeds)}")
-        self._table.start(rows, None if seeds is None else [seeds[i] for i in rows.tolist()])
+        self._learners.start(rows, None if seeds is None else [seeds[i] for i in rows.tolist()])
         self._ended[rows] = False
-        infos = {"action_mask": self._table.masks(), "_action_mask": np.isin(np.arange(self.num_envs), rows)}
-        return self._table.observe(), infos
+        infos = {"action_mask": self._learners.masks(), "_action_mask": np.isin(np.arange(self.num_envs), rows)}
+        return self._learners.observe(), infos
 
     def step(
         self, actions: ArrayLike
     ) -> tuple[Seen, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """The learners' decisions, and everybody else's until their next ones."""
-        table = self._table
-        acts = action_codes(actions, self.num_envs)
+        learners = self._learners
+        codes = action_codes(actions, self.num_envs)
+        if self.autoreset_mode == AutoresetMode.DISABLED and self._ended.any():
+            ended_rows = ", ".join(map(str, np.flatnonzero(self._ended)))
+            raise ResetNeeded(f'the games {ended_rows} have ended: reset them with options={{"reset_mask": ...}}')
         restarted = self._ended
-        table.step(acts)
+        learners.step(codes)
         if restarted.any():
-            table.start(restarted)
-        rewards = table.rewards().astype(np.float64)
+            learners.start(restarted)
+        rewards = learners.rewards().astype(np.float64)
         rewards[restarted] = 0.0
-        terminated, truncated = table.terminated.copy(), table.truncated.copy()
+        terminated, truncated = learners.terminated.copy(), learners.truncated.copy()
         ended = terminated | truncated
         infos: dict[str, Any] = {}
         if ended.any():
             infos = self._finish(np.flatnonzero(ended), ended)
-        self._ended = ended if self.autoreset_mode == AutoresetMode.NEXT_STEP else np.zeros_like(ended)
-        infos |= {"action_mask": table.masks(), "_action_mask": self._everyone.copy()}
-        return table.observe(), rewards, terminated, truncated, infos
+        self._ended = np.zeros_like(ended) if self.autoreset_mode == AutoresetMode.SAME_STEP else ended
+        infos |= {"action_mask": learners.masks(), "_action_mask": self._everyone.copy()}
+        return learners.observe(), rewards, terminated, truncated, infos
 
     def _finish(self, rows: NDArray[np.int64], ended: NDArray[np.bool_]) -> dict[str, Any]:
         """The infos of games that have ended; in the mode "SameStep" new games begin."""
         outcome: dict[str, Any] = {}
-        for name, values in self._table.outcome(rows).items():
+        for name, values in self._learners.outcome(rows).items():
             outcome[name] = np.zeros(self.num_envs, values.dtype)
             outcome[name][rows] = values
             outcome[f"_{name}"] = ended.copy()
-        if self.autoreset_mode == AutoresetMode.NEXT_STEP:
+        if self.autoreset_mode != AutoresetMode.SAME_STEP:
             return outcome
         final_obs = np.full(self.num_envs, None, object)
-        final_obs[rows] = self._table.observe_each(rows)
+        final_obs[rows] = self._learners.observe_each(rows)
         mask = np.zeros((self.num_envs, COUNT), np.int8)
-        self._table.start(rows)
+        self._learners.start(rows)
         return {
             "final_obs": final_obs,
             "_final_obs": ended.copy(),
@@ -134,13 +137,13 @@ class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
 
     def action_masks(self) -> NDArray[np.int8]:
         """The legal actions of every learner, (N, actions)."""
-        return self._table.masks()
+        return self._learners.masks()
 
     def render(self) -> tuple[Any, ...] | None:
-        """Draws every table as `render_mode` says."""
+        """Draws every board as `render_mode` says."""
         if self.render_mode is None:
             return None
-        return tuple(self._renderer.show(self._table.games, game) for game in range(self.num_envs))
+        return tuple(self._renderer.show(self._learners.games, game) for game in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the window, if there is one."""

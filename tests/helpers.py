@@ -18,9 +18,9 @@ import montecristo_env.threads
 import reference
 from montecristo_env import GameBatch, Kind, Lane, Ruleset, actions
 from montecristo_env.core import batch
-from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.actions import Card
 from montecristo_env.core.constants import ADVENTURERS, HIDDEN_SLOTS, MARBLES, NONE, SIZES
+from montecristo_env.core.jit import INTERPRETED
 from montecristo_env.core.layout import HIDDEN_FIELDS, STATE, States
 
 GOLD, RUBY, SAPPHIRE, EMERALD, DIAMOND = Kind
@@ -41,12 +41,16 @@ TEXT = [str(actions.decode(code)) for code in range(actions.COUNT)]
 CODE = {text: code for code, text in enumerate(TEXT)}
 
 
+FUZZ = bool(os.environ.get("MONTECRISTO_FUZZ"))
+"""Whether properties are tried with other examples every time (see fuzz.py)."""
+
+
 def property_settings(examples: int) -> settings:
     """Hypothesis with the same examples every time, fewer of them where nothing is compiled."""
     return settings(
         max_examples=max(2, examples // 10) if INTERPRETED else examples,
         deadline=None,
-        derandomize=True,
+        derandomize=not FUZZ,
         database=None,
         phases=[Phase.explicit, Phase.generate] if INTERPRETED else list(Phase),  # to shrink a failure would take hours
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -385,12 +389,9 @@ def share_small_batches(monkeypatch: pytest.MonkeyPatch, rows_per_thread: int) -
 
         return call
 
-    for name in [
-        name for name in vars(montecristo_env.games) if name.startswith(("ROWS_PER_HELPER", "ROWS_PER_THREAD"))
-    ]:
+    for name in [name for name in vars(montecristo_env.games) if name.startswith("ROWS_PER_THREAD")]:
         monkeypatch.setattr(montecristo_env.games, name, rows_per_thread)
     monkeypatch.setattr(montecristo_env.threads, "_pool", counted(montecristo_env.threads._pool))
-    monkeypatch.setattr(montecristo_env.games, "call_crew", counted(montecristo_env.games.call_crew))
     return shared
 
 

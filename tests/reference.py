@@ -203,6 +203,10 @@ class Game:
         except StopIteration:
             self._legal = []
 
+    def drew(self, before: int) -> bool:
+        """Whether anything was turned up since the log had this length: a wild bag stays unseen (§5.3)."""
+        return any(event[0] in ("draw", "tokens") for event in self.log[before:])
+
     def follow(self, script: Script[None]) -> None:
         """Go on with this part of the rules; tests use it to begin in a situation made by hand."""
         self._script = script

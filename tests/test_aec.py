@@ -76,7 +76,7 @@ def moment(env: Any) -> dict[str, Any]:
 def hasty_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows that nobody sees and that wait for nobody."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr("montecristo_env.renderer.RENDER_FPS", 1000.0)
+    monkeypatch.setattr("montecristo_env.render.renderer.RENDER_FPS", 1000.0)
 
 
 # --- Making one ------------------------------------------------------------------------------------------------------

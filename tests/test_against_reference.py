@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from helpers import ODD_RULES, TEXT, rules_of
 from montecristo_env import GameBatch, GameRecord, Ruleset, observation
-from montecristo_env.core._jit import INTERPRETED
+from montecristo_env.core.jit import INTERPRETED
 from reference import STANDARD, VARIANTS, Card, Game, Token
 
 pytestmark = [pytest.mark.engine, pytest.mark.interpreted]
@@ -141,27 +141,16 @@ def gather_order(sight: Sight) -> list[int]:
     return turns
 
 
-def gathers_first(sight: Sight) -> list[int]:
-    """Most adventurers, then the foremost; in the dungeon at hand, whose turn it is."""
-    flags = [0] * 6 * SEATS
-    for dungeon, there in enumerate(sight.state["dungeons"]):
-        queue = there["queue"]
-        order = sorted(set(queue), key=lambda seat: (-queue.count(seat), queue.index(seat)))
-        if dungeon == sight.state["gather_dungeon"]:
-            order = sight.state["gather_order"]
-        for seat in order[:1]:
-            flags[dungeon * SEATS + sight.ego(seat)] = 1
-    return flags
-
-
 def within_reach(sight: Sight) -> list[int]:
-    values, hand = market_values(sight), sight.state["hands"][sight.observer]
-    held = [sum(bags for kind, bags in hand if kind == which) for which in range(5)]
-    wilds = sight.state["wilds"][sight.observer]
-    return [
-        sum(value * values[kind] for kind, value in there["tokens"] if held[kind] + wilds >= value)
-        for there in sight.state["dungeons"]
-    ]
+    """By dungeon and player."""
+    values, dungeons = market_values(sight), sight.state["dungeons"]
+    points = [[0] * SEATS for _ in dungeons]
+    for seat, (hand, wilds) in enumerate(zip(sight.state["hands"], sight.state["wilds"], strict=True)):
+        held = [sum(bags for kind, bags in hand if kind == which) for which in range(5)]
+        for row, there in zip(points, dungeons, strict=True):
+            payable = [value * values[kind] for kind, value in there["tokens"] if held[kind] + wilds >= value]
+            row[sight.ego(seat)] = sum(payable)
+    return [number for row in points for number in row]
 
 
 def by_kind(holders: list[int], seats: int = SEATS) -> list[int]:
@@ -236,7 +225,6 @@ EXPECTED: dict[str, Callable[[Sight], list[int]]] = {
     "market_values": market_values,
     "market": lambda sight: [v for kind in range(5) for v in one_of(5, sight.state["market"].index(kind))],
     "adventurers": adventurers,
-    "gathers_first": gathers_first,
     "gather_order": gather_order,
     "within_reach": within_reach,
     "tokens": tokens,
@@ -321,7 +309,7 @@ class Match:
     """One game of a batch, followed by its twin."""
 
     def __init__(self, games: GameBatch, row: int) -> None:
-        record = GameRecord.follow(games, row)
+        record = GameRecord.record(games, row)
         self.record = record
         self.chance = RecordedChance(record)
         news = self.chance.news()
@@ -339,13 +327,14 @@ class Match:
         self.decisions = 0
         self.assert_same_events(0, news)
 
-    def play(self, code: int) -> None:
-        """The engine has made this move: so does the twin."""
+    def play(self, code: int, draws: bool) -> None:
+        """The engine has made this move, and said whether it draws: so does the twin."""
         before = len(self.twin.log)
         news = self.chance.news()
         self.twin.play(TEXT[code])
         self.decisions += 1
         self.assert_same_events(before, news)
+        assert draws == self.twin.drew(before), f"decision {self.decisions}: {TEXT[code]}"
 
     def assert_same_events(self, before: int, news: list[tuple[Any, ...]]) -> None:
         assert self.twin.log[before:] == news
@@ -427,10 +416,11 @@ def compare_games(
             assert_same_end(matches[row], batches, row)
         acts = acts[[not ended for ended in over]]
         live = [row for row, ended in zip(live, over, strict=True) if not ended]
+        draws = games.draws(acts, live).tolist()
         for batch in batches.values():
             batch.step(acts, rows=live)
-        for row, code in zip(live, acts.tolist(), strict=True):
-            matches[row].play(code)
+        for row, code, drawn in zip(live, acts.tolist(), draws, strict=True):
+            matches[row].play(code, drawn)
         step += 1
     return sum((match.twin.corners for match in matches), Counter())
 

@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -12,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from montecristo_agents.arena import Run, play
 from montecristo_agents.benchmark import benchmark
 from montecristo_agents.matches import Match, Results, Table, deal_seeds, schedule
 from montecristo_agents.random import RandomAgent
+from montecristo_agents.ratings import Estimate
 from montecristo_agents.report import FILES, Report
 from montecristo_env import GameBatch, GameRecord, IllegalAction, InvalidArgument, PublicView, Ruleset, actions
 from montecristo_env.core.constants import NONE
@@ -142,7 +143,7 @@ def test_results_are_those_of_games_played_one_by_one(players: int) -> None:
     """Every game again by itself, each decision asked: also those that the engine makes for random agents."""
     agents = [RandomAgent(), First(), Twin()]
     match = Match(agents, players, deal_seeds(1, 2))
-    results, _ = match.play(0, match.rounds)
+    results = match.play(0, match.rounds).results
     for number in range(match.rounds):
         for lone, sitting in enumerate(match.seats(np.array([number]))[0]):
             games = GameBatch(1, players, seed=match.seeds[[number // len(match.tables)]])
@@ -164,7 +165,7 @@ def test_results_are_those_of_games_played_one_by_one(players: int) -> None:
 
 def test_results_do_not_depend_on_what_is_played_together() -> None:
     match = Match([RandomAgent(), First(), Twin()], 3, deal_seeds(2, 5))
-    whole, _ = match.play(0, match.rounds)
+    whole = match.play(0, match.rounds).results
     bounds = [0, 1, 2, 9, 10, 17, match.rounds]
     pieces = [match.play(first, end)[0] for first, end in pairwise(bounds)]
     joined = Results.join(pieces)
@@ -176,7 +177,7 @@ def test_results_do_not_depend_on_what_is_played_together() -> None:
 def test_shared_wins_count_as_shares() -> None:
     rules = Ruleset(round_limit=1)  # nobody has points yet, so that many wins are shared
     match = Match([RandomAgent(), Twin()], 2, deal_seeds(0, 200), rules)
-    results, _ = match.play(0, match.rounds)
+    results = match.play(0, match.rounds).results
     shared = results.winners.all(axis=-1)
     assert shared.mean() > 0.1 and (results.ranks[shared] == 1.5).all()
     report = play(["random", Twin()], deals=200, ruleset=rules, progress=False)
@@ -539,7 +540,7 @@ def test_the_ladder_page_names_agents_hashes_and_what_is_missing(
     model.write_bytes(b"weights")
     page = tmp_path / "docs" / "ladder.md"
     args = ["--agents", "random", f"model:{model}", "nobody:9", "--deals", "20", "--page", page]
-    args += ["--folder", tmp_path / "runs"]
+    args += ["--folder", tmp_path / "runs", "--no-adjust"]
     assert run_main(monkeypatch, ladder.main, *map(str, args)) == 0
     text = page.read_text()
     assert "Not installed, so not played: nobody:9." in text
@@ -548,6 +549,7 @@ def test_the_ladder_page_names_agents_hashes_and_what_is_missing(
         assert f"## {players} players" in text and (page.parent / f"images/ladder-{players}.png").is_file()
         report = json.loads((tmp_path / "runs" / f"{players}-players" / "settings.json").read_text())
         assert report["players"] == players and report["deals"] == 20
+    assert text.index("| agent | win rate %") < 100 < text.index("SHA-256"), "it opens with the ladder"
     page.unlink()
     assert run_main(monkeypatch, ladder.main, *map(str, args)) == 0
     assert page.read_text() == text
@@ -555,6 +557,8 @@ def test_the_ladder_page_names_agents_hashes_and_what_is_missing(
 
 def test_the_standard_ladder_begins_with_the_random_agent_and_lists_no_agent_twice() -> None:
     assert ladder.LADDER[0] == "random" and len(set(ladder.LADDER)) == len(ladder.LADDER)
+    assert set(ladder.STANDARD) < set(ladder.LADDER) and tuple(ladder.DEALS) == (2, 3, 4)
+    assert ladder.Options().deals is None
 
 
 # --- policies of researchers
@@ -639,11 +643,14 @@ def test_benchmark_takes_models_of_stable_baselines3_with_and_without_masks() ->
     assert report.agent("PPO").decisions_per_game > 20
 
 
-def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "montecristo_agents.extras")
-    monkeypatch.setitem(sys.modules, "openskill.models", None)
-    with pytest.raises(ImportError, match=r"the arena needs openskill.*pip install 'montecristo-env\[arena\]'"):
-        importlib.import_module("montecristo_agents.extras")
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    program = (
+        "import sys; sys.modules['openskill.models'] = None\n"
+        "try:\n    import montecristo_agents.extras\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert re.search(r"the arena needs openskill.*pip install 'montecristo-env\[arena\]'", done.stdout)
 
 
 def test_finished_games_are_never_stepped_again() -> None:
@@ -653,7 +660,7 @@ def test_finished_games_are_never_stepped_again() -> None:
             return super().act(games, rows)
 
     match = Match([Watchful(), RandomAgent(), Twin()], 4, deal_seeds(0, 10))
-    results, _ = match.play(0, match.rounds)
+    results = match.play(0, match.rounds).results
     assert results.winners.any(axis=-1).all()
 
 
@@ -705,7 +712,7 @@ def _shorten(saved: Arrays) -> Arrays:
         (lambda saved: saved | {"winners": saved["winners"] & False}, "every game must have a winner"),
         (lambda saved: saved | {"seconds": saved["seconds"] * np.nan}, "seconds must be finite numbers from 0"),
         (lambda saved: saved | {"more": saved["seconds"]}, "unexpected keyword argument 'more'"),
-        (lambda saved: {}, "missing 5 required positional arguments"),
+        (lambda saved: {}, "missing 7 required positional arguments"),
     ],
 )
 def test_a_chunk_that_is_not_what_its_name_says_is_refused(
@@ -714,7 +721,7 @@ def test_a_chunk_that_is_not_what_its_name_says_is_refused(
     settings: dict[str, Any] = {"agents": ["random", First()], "deals": 5, "folder": tmp_path}
     run = Run(**settings)
     assert run.folder is not None
-    results, _ = run.match.play(0, 5)
+    results = run.match.play(0, 5).results
     run.folder.save(0, results)
     (chunk,) = (tmp_path / "chunks").iterdir()
     assert Run(**settings).rounds == 5
@@ -742,9 +749,24 @@ def test_a_report_shows_its_tables_in_a_notebook_and_is_short_in_a_shell() -> No
     shown = report._repr_markdown_()
     assert shown.startswith("**2 players, rules: default, 3 deals, 6 games; equals win 50.0 %**")
     rows = [line for line in shown.splitlines() if line.startswith("|")]
-    assert [line.count("|") for line in rows] == [9] * 4 + [4] * 4
+    assert [line.count("|") for line in rows] == [10] * 4 + [4] * 4
     assert "a&#124;b" in shown and f"{100 * report.agents[0].win_rate.value:.1f}" in shown
     assert all(note in shown for note in report.explanations() + report.caveats())
+
+
+def test_a_report_names_who_beats_each_other_in_a_circle() -> None:
+    report = play(["random", First(), Twin()], deals=4, progress=False)
+    assert all(line.lottery is not None for line in report.agents)
+    assert sum(line.lottery.value for line in report.agents if line.lottery) == pytest.approx(1)
+    surely, never = Estimate(0.7, 0.6, 0.8), Estimate(0.3, 0.2, 0.4)
+    circle = [("random", "first"), ("first", "twin"), ("twin", "random")]
+    pairs = [
+        replace(line, win_rate=surely if (line.agent, line.opponent) in circle else never) for line in report.pairs
+    ]
+    found = replace(report, pairs=pairs)
+    assert len(found.cycles()) == 1 and set(pairwise(found.cycles()[0])) == set(circle)
+    assert any("no order of strength" in note for note in found.caveats())
+    assert not replace(report, pairs=[replace(line, win_rate=never) for line in report.pairs]).cycles()
 
 
 def test_a_report_of_one_deal_has_no_interval_to_show() -> None:

@@ -34,7 +34,7 @@ from montecristo_env import (
     make_agent,
     observation,
 )
-from montecristo_env.core._jit import INTERPRETED
+from montecristo_env.core.jit import INTERPRETED
 
 pytestmark = [pytest.mark.engine, pytest.mark.interpreted]
 
@@ -110,7 +110,7 @@ def test_an_illegal_action_changes_nothing_where_threads_share_the_work(monkeypa
 
 def test_an_illegal_action_writes_nothing_into_a_record() -> None:
     games = GameBatch(3, 3, seed=0)
-    record = GameRecord.follow(games, 0)
+    record = GameRecord.record(games, 0)
     events = copy.deepcopy(record.events)
     acts = games.copy().sample_actions()
     acts[2] = CODE["keep order"]
@@ -249,7 +249,7 @@ def test_rows_of_large_or_odd_numbers_are_refused(games: GameBatch) -> None:
 
 @pytest.mark.parametrize("game", [5, -1, 1.0, "0", None, [0], 2**70])
 def test_a_game_that_is_not_there_is_refused(games: GameBatch, game: Any) -> None:
-    for call in (games.public_state, games.legal_actions, lambda game: games.watch(game, None)):
+    for call in (games.public_state, games.legal_actions, lambda game: games.add_listener(game, None)):
         refused(games, InvalidArgument, "a game is a whole number from 0 to 4, not", lambda call=call: call(game))
 
 
@@ -515,15 +515,15 @@ def test_the_extremes_of_a_rule_set_can_be_played() -> None:
 
 
 def test_only_a_game_that_has_not_begun_can_be_followed(games: GameBatch) -> None:
-    refused(games, InvalidArgument, "game 0 has begun", lambda: GameRecord.follow(games, 0))
-    refused(games, InvalidArgument, "from 0 to 4", lambda: GameRecord.follow(games, 5))
+    refused(games, InvalidArgument, "game 0 has begun", lambda: GameRecord.record(games, 0))
+    refused(games, InvalidArgument, "from 0 to 4", lambda: GameRecord.record(games, 5))
     fresh = GameBatch(1, 3, seed=0)
-    refused(fresh, InvalidArgument, "players must be 3 names", lambda: GameRecord.follow(fresh, 0, players=["a", "b"]))
+    refused(fresh, InvalidArgument, "players must be 3 names", lambda: GameRecord.record(fresh, 0, players=["a", "b"]))
     for names in ([1, 2, 3], ["a", "b", None]):  # no program could read such a record again
-        follow = functools.partial(GameRecord.follow, fresh, 0, players=names)
+        follow = functools.partial(GameRecord.record, fresh, 0, players=names)
         refused(fresh, InvalidArgument, "players must be 3 names", follow)
     other = fresh.resample_hidden(np.random.default_rng(0))
-    refused(other, InvalidArgument, "did not start from its seed", lambda: GameRecord.follow(other, 0))
+    refused(other, InvalidArgument, "did not start from its seed", lambda: GameRecord.record(other, 0))
 
 
 # --- Damaged records -------------------------------------------------------------------------------------------------
@@ -534,7 +534,7 @@ Document = dict[str, Any]
 def finished_record() -> GameRecord:
     """A short game with every kind of event: forced moves, draws, a reshuffle, wild bags, tokens, a refill."""
     games = GameBatch(1, 4, seed=8, ruleset=Ruleset(target=30, round_limit=12))
-    record = GameRecord.follow(games)
+    record = GameRecord.record(games)
     rng = np.random.default_rng(8)
     while not games.over[0]:
         codes = np.flatnonzero(games.action_mask()[0])
@@ -661,7 +661,7 @@ def test_a_missing_part_of_the_setup_is_refused(document: Document) -> None:
 def test_a_setup_of_two_players_has_six_marbles_each() -> None:
     """§2.1: every lane with both colours is not enough."""
     games = GameBatch(1, 2, seed=0)
-    document = json.loads(GameRecord.follow(games).to_json())
+    document = json.loads(GameRecord.record(games).to_json())
     document["setup"]["lanes"] = [[0, 0, 1]] * 4
     damaged(document, "setup: .*marbles")
 
@@ -692,6 +692,24 @@ def test_a_move_without_a_player_is_refused(document: Document) -> None:
     index = place(document, "move", 5)
     del document["events"][index]["player"]
     damaged(document, f"event {index}: must be ")
+
+
+def test_a_move_with_something_extra_or_with_true_for_a_number_is_refused(document: Document) -> None:
+    for change in ({"shuffle": True}, {"wild": None}, {"player": False}, {"player": 0.0}, {"forced": 1}):
+        broken = copy.deepcopy(document)
+        forced = "forced" in change
+        event = next(e for e in broken["events"] if e.get("player") == 0 and ("forced" in e) == forced)
+        event.update(change)
+        damaged(broken, r"event \d+: must be .*, but is")
+
+
+def test_true_for_a_number_is_refused_in_events_of_chance_and_in_the_result(document: Document) -> None:
+    broken = copy.deepcopy(document)
+    event = next(e for e in broken["events"] if e.get("wild") in (0, 1))
+    event["wild"] = bool(event["wild"])
+    damaged(broken, r"event \d+: chance must be")
+    document["result"]["truncated"] = int(document["result"]["truncated"])
+    damaged(document, "result: must be")
 
 
 def test_a_wrong_forced_flag_is_named(document: Document) -> None:
@@ -904,52 +922,53 @@ def damage(document: Any, rng: random.Random) -> None:
             holder[key] = copy.deepcopy(rng.choice(JUNK))
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_a_record_damaged_at_random_is_read_or_refused_by_name(record: GameRecord, part: int) -> None:
-    """Whatever is in the JSON: either a sound record, or `DamagedRecord`; nothing else is raised."""
+def read_or_refuse(broken: str) -> GameRecord | None:
+    """The record, or None if it is refused by name; it must say what the text says, and nothing else may be raised."""
+    try:
+        sound = GameRecord.from_json(broken)
+    except DamagedRecord:
+        return None
+    except Exception as error:
+        raise AssertionError(f"{type(error).__name__}: {error}; reading {broken}") from error
+    found, written = json.loads(sound.to_json()), json.loads(broken)
+    for name in ("setup", "events", "result", "players"):
+        assert json.dumps(found[name], sort_keys=True) == json.dumps(written[name], sort_keys=True), name
+    return sound
+
+
+def damage_at_random(record: GameRecord, seed: int, times: int) -> int:
+    """Damages the JSON of a record so often; how often it was read all the same, with something else in it."""
     text = record.to_json()
-    rng = random.Random(part)
-    read = 0
-    for _ in range(6 if INTERPRETED else 130):
+    rng = random.Random(seed)
+    changed = 0
+    for _ in range(times):
         document = json.loads(text)
         for _ in range(rng.choice([1, 1, 1, 2, 3])):
             damage(document, rng)
-        broken = json.dumps(document)
-        try:
-            sound = GameRecord.from_json(broken)
-        except DamagedRecord:
-            continue
-        except Exception as error:
-            changes = [
-                (path, at(document, path))
-                for path in all_places(document)
-                if at(json.loads(text), path) != at(document, path)
-            ]
-            raise AssertionError(f"{type(error).__name__}: {error}; changed: {changes[-1]}") from error
-        read += 1
-        assert GameRecord.from_json(sound.to_json()) == sound
-    assert INTERPRETED or read < 40
+        changed += read_or_refuse(json.dumps(document)) not in (None, record)
+    return changed
 
 
-def at(document: Any, path: tuple[Any, ...]) -> Any:
-    for key in path:
-        try:
-            document = document[key]
-        except (KeyError, IndexError, TypeError):
-            return NOT_THERE
-    return document
-
-
-def test_a_record_with_damaged_letters_is_read_or_refused_by_name(record: GameRecord) -> None:
+def damage_letters(record: GameRecord, seed: int, times: int) -> int:
+    """The same with single letters."""
     text = record.to_json()
-    rng = random.Random(0)
-    for _ in range(6 if INTERPRETED else 150):
+    rng = random.Random(seed)
+    changed = 0
+    for _ in range(times):
         where = rng.randrange(len(text))
         broken = text[:where] + rng.choice('0123456789GRSEDW[]{}",: \n\0é') + text[where + rng.randrange(2) :]
-        try:
-            GameRecord.from_json(broken)
-        except DamagedRecord:
-            continue
+        changed += read_or_refuse(broken) not in (None, record)
+    return changed
+
+
+@pytest.mark.parametrize("damaging", [damage_at_random, damage_letters])
+def test_a_record_damaged_at_random_is_read_as_it_stands_or_refused_by_name(
+    record: GameRecord, damaging: Callable[[GameRecord, int, int], int]
+) -> None:
+    """Hardly any change is sound: what is dealt and decided depends on the rest."""
+    times = 12 if INTERPRETED else 250
+    changed = damaging(record, 0, times)
+    assert INTERPRETED or changed <= 0.05 * times
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -1048,10 +1067,13 @@ def test_an_unknown_agent_is_refused_with_the_nearest_name() -> None:
     assert "did you mean" not in str(caught.value)
 
 
-def test_an_agent_whose_package_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("safetensors", "safetensors.numpy"):
-        monkeypatch.setitem(sys.modules, name, None)
-    for name in [name for name in sys.modules if name.startswith("montecristo_agents.")]:
-        monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ImportError, match=r"safetensors.*pip install 'montecristo-env\[arena\]'"):
-        make_agent("ppo")
+def test_an_agent_whose_package_is_missing_says_what_to_install() -> None:
+    """In a process of its own: modules that are imported twice in one leave others with the first of them."""
+    program = (
+        "import sys; sys.modules['safetensors'] = None\n"
+        "import montecristo_env\n"
+        "try:\n    montecristo_env.make_agent('ppo')\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert re.search(r"safetensors.*pip install 'montecristo-env\[arena\]'", done.stdout)

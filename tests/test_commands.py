@@ -12,11 +12,12 @@ import pytest
 pytest.importorskip("sb3_contrib")
 
 from montecristo_env.files import LOCK
-from montecristo_train.ppo import METRICS
+from montecristo_train.runs import METRICS
 
 AGENTS = ("montecristo_agents.arena", "montecristo_agents.ladder")
 TRAINING = tuple(
-    f"montecristo_train.{name}" for name in ("ppo", "exploit", "demo", "judgement", "average", "pettingzoo_minimal")
+    f"montecristo_train.{name}"
+    for name in ("ppo", "alphazero", "exploit", "demo", "heuristic_value", "pettingzoo_minimal")
 )
 ON_RAY = ("montecristo_train.rllib", "montecristo_train.rllib_sweep")
 
@@ -51,7 +52,7 @@ def test_a_command_without_a_package_says_in_one_line_what_to_install(
     assert (said, done.returncode, done.stdout) == (message, 1, "")
 
 
-@pytest.mark.parametrize("agent", ["ppo", "policy:agent.safetensors", "policy+mcts:10"])
+@pytest.mark.parametrize("agent", ["ppo", "alphazero", "policy:agent.safetensors", "policy+mcts:agent.safetensors:10"])
 def test_a_network_player_without_safetensors_says_what_to_install(agent: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "montecristo_agents.arena", "random", agent]
     done = subprocess.run(
@@ -72,15 +73,15 @@ def test_a_library_without_a_package_raises_and_lets_the_program_go_on(tmp_path:
 def test_help_that_nobody_reads_to_its_end_is_no_error(module: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)  # as if `head` had gone already
-    arguments = ["quick", "--help"] if module.endswith((".ppo", ".rllib")) else ["--help"]
+    arguments = ["quick", "--help"] if module.endswith((".ppo", ".alphazero", ".rllib")) else ["--help"]
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
     assert done.stderr == ""
 
 
-ENDLESS = ("--steps", "1000000000")
-SMALL = ("--tables", "8", "--threads", "1")
+ENDLESS = ("--total-timesteps", "1000000000")
+SMALL = ("--n-envs", "8", "--n-threads", "1")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="other systems have no such signals")
@@ -88,9 +89,9 @@ SMALL = ("--tables", "8", "--threads", "1")
     ("arguments", "how"),
     [
         (("ppo", "smoke", *SMALL), "python -m montecristo_train.ppo --resume RUN"),
-        (("ppo", "smoke", *SMALL, "--lessons", "100000000"), "python -m montecristo_train.ppo --resume RUN"),
+        (("alphazero", "smoke", "--n-envs", "8"), "python -m montecristo_train.alphazero --resume RUN"),
         (("exploit", "random", *SMALL), "the same command with --run RUN"),
-        (("rllib", "smoke", "--tables", "8", "--runners", "0"), "python -m montecristo_train.rllib --resume RUN"),
+        (("rllib", "smoke", "--n-envs", "8", "--n-runners", "0"), "python -m montecristo_train.rllib --resume RUN"),
     ],
 )
 def test_ctrl_c_in_training_says_in_one_line_how_to_go_on(arguments: tuple[str, ...], how: str, tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_ctrl_c_in_training_says_in_one_line_how_to_go_on(arguments: tuple[str, 
     assert not (run / LOCK).exists()
 
 
-@pytest.mark.parametrize("recipe", ["ppo", "rllib"])
+@pytest.mark.parametrize("recipe", ["ppo", "alphazero", "rllib"])
 def test_help_tells_of_resume(recipe: str) -> None:
     if recipe == "rllib":
         pytest.importorskip("ray.rllib")

@@ -1,17 +1,15 @@
-"""The entity network as it plays: against torch, in files, as an agent, and with search."""
+"""The entity network as it plays: against torch, without a trace of what is hidden, and in files."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
-from montecristo_agents import guided
 from montecristo_agents.entity import (
     DUNGEON_CODES,
     KIND_CODES,
@@ -21,10 +19,10 @@ from montecristo_agents.entity import (
     multiply_adds,
     shapes,
 )
-from montecristo_agents.guided import GuidedAgent, SearchAgent, policy_mcts
-from montecristo_agents.policy import InvalidModel, Network, PolicyAgent, load_network
+from montecristo_agents.models import InvalidModel
+from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, PublicView, actions, observation, symmetry
-from montecristo_train.entity import EntityModule, export
+from montecristo_train.entity import EntityModule, check_groups, export, load
 
 SMALL = Sizes(8, 12, 16)
 
@@ -77,6 +75,42 @@ def test_agrees_with_the_torch_module(sizes: Sizes, decisions: int) -> None:
     np.testing.assert_allclose(logits, back, atol=1e-4)
     np.testing.assert_allclose(values, shares(expected.value, games.num_players), atol=1e-4)
     np.testing.assert_allclose(wins, shares(expected.win, games.num_players), atol=1e-4)
+
+
+def test_load_is_the_reverse_of_export_but_for_the_auxiliary_head() -> None:
+    module, other, before = random_module(seed=1), random_module(seed=2), random_module(seed=2).state_dict()
+    load(other, export(module, {}))
+    wanted = module.state_dict()
+    for name, tensor in other.state_dict().items():
+        assert torch.equal(tensor, (before if name.startswith("auxiliary.") else wanted)[name]), name
+        assert not torch.equal(before[name], wanted[name]), name
+
+
+@pytest.mark.parametrize("more", [Sizes(3, 0, 0), Sizes(0, 3, 0), Sizes(0, 0, 3), Sizes(4, 5, 6)])
+def test_a_larger_module_starts_as_the_network_plays(more: Sizes) -> None:
+    module = random_module(seed=1)
+    larger = random_module(Sizes(*(own + further for own, further in zip(SMALL, more, strict=True))), seed=2)
+    load(larger, export(module, {}))
+    seen = torch.from_numpy(middle_games(6).observe())
+    with torch.no_grad():
+        found, expected = larger(seen), module(seen)
+    for part in ("logits", "value", "win"):
+        torch.testing.assert_close(getattr(found, part), getattr(expected, part), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", SMALL._fields)
+def test_a_smaller_module_cannot_start_from_a_network(size: str) -> None:
+    smaller = SMALL._replace(**{size: getattr(SMALL, size) - 1})
+    with pytest.raises(InvalidArgument, match="cannot start from a network with sizes"):
+        load(random_module(smaller), export(random_module(), {}))
+
+
+def test_an_observation_with_a_group_that_no_layer_takes_is_refused() -> None:
+    check_groups(observation.GROUPS)
+    with pytest.raises(InvalidArgument, match=r"knows observations of global, players, .*, not .*pairs, weather"):
+        check_groups({**observation.GROUPS, "weather": observation.GROUPS["global"]})
+    taken = [observation.GROUPS[name].slice for name in observation.GROUPS]  # one after the other, to the end
+    assert [part.start for part in taken[1:]] + [observation.SIZE] == [part.stop for part in taken]
 
 
 def test_permuted_kinds_permute_the_logits_and_nothing_else(network: EntityNetwork) -> None:
@@ -132,46 +166,11 @@ def test_evaluator_gives_shares_by_seat_and_looks_at_nothing_hidden(network: Ent
 
 
 def test_a_file_gives_the_same_network_back(path: Path, network: EntityNetwork) -> None:
-    loaded = load_network(path)
-    assert isinstance(loaded, EntityNetwork)
+    loaded = EntityNetwork.load(path)
     assert loaded.sizes == SMALL and loaded.training == {"seed": 0}
     seen = middle_games(5).observe()
     for ours, theirs in zip(loaded.forward(seen), network.forward(seen), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def change_header(path: Path, **entries: str) -> None:
-    """Writes a file anew with other entries in its header, and a checksum that fits."""
-    from montecristo_agents.policy import _read, checksum
-
-    header, tensors = _read(path)
-    header |= entries
-    header["checksum"] = checksum(header, tensors)
-    save_file(tensors, path, header)
-
-
-@pytest.mark.parametrize(
-    ("entries", "message"),
-    [
-        ({"format": "99"}, "has format 99"),
-        ({"layout": "0123"}, "layout 0123"),
-        ({"sizes": json.dumps([8, 12])}, "sizes must be those of pair, entity, hidden"),
-        ({"sizes": json.dumps([8, 12, 17])}, "must have the shape"),
-        ({"sizes": "x"}, "must give sizes as a JSON list"),
-    ],
-)
-def test_a_file_that_does_not_fit_is_refused(path: Path, entries: dict[str, str], message: str) -> None:
-    change_header(path, **entries)
-    with pytest.raises(InvalidModel, match=message):
-        load_network(path)
-
-
-def test_a_damaged_file_is_refused(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[-5] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(InvalidModel, match="checksum"):
-        load_network(path)
 
 
 def test_weights_that_are_missing_are_named(network: EntityNetwork) -> None:
@@ -179,11 +178,6 @@ def test_weights_that_are_missing_are_named(network: EntityNetwork) -> None:
     del tensors["win.bias"]
     with pytest.raises(InvalidModel, match=r"lacks the weights win\.bias"):
         EntityNetwork(SMALL, tensors)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidModel, match=r"nowhere.*there is no such file"):
-        load_network(tmp_path / "nowhere")
 
 
 def test_observations_of_another_shape_are_refused(network: EntityNetwork) -> None:
@@ -199,49 +193,6 @@ def test_policy_agent_plays_entity_files(path: Path, network: EntityNetwork) -> 
     np.testing.assert_array_equal(agent.act(PublicView(games), np.arange(30)), best)
     rewards = agent.evaluate(PublicView(games), np.arange(30)).values
     np.testing.assert_allclose(rewards, (games.num_players * wins[:, 0] - 1) / (games.num_players - 1), atol=1e-5)
-
-
-def test_policy_mcts_searches_by_gumbel_with_entity_files_only(path: Path, tmp_path: Path) -> None:
-    agent = policy_mcts(f"{path}:12")
-    assert isinstance(agent, SearchAgent) and agent.name == "policy+mcts:net:12"
-    weights = {"trunk.0": (4, observation.SIZE), "policy": (actions.COUNT, 4), "value": (1, 4)}
-    tensors = {f"{name}.weight": np.zeros(shape, np.float32) for name, shape in weights.items()}
-    tensors |= {f"{name}.bias": np.zeros(shape[0], np.float32) for name, shape in weights.items()}
-    Network((4,), tensors).save(tmp_path / "mlp.safetensors")
-    assert isinstance(policy_mcts(f"{tmp_path / 'mlp.safetensors'}:12"), GuidedAgent)
-    with pytest.raises(InvalidArgument, match="the number of simulations must be a whole number from 1"):
-        policy_mcts(f"{path}:0")
-    with pytest.raises(InvalidArgument, match="needs a model file and a number of simulations"):
-        policy_mcts("")
-
-
-def test_search_agent_plays_whole_games_of_all_sizes(network: EntityNetwork) -> None:
-    games = GameBatch(9, np.resize([2, 3, 4], 9), seed=0)
-    agent = SearchAgent(network, 4)
-    while not games.over.all():
-        rows = np.flatnonzero(~games.over)
-        games.step(agent.act(PublicView(games), rows), rows)
-    assert games.violations() == {}
-
-
-def test_search_agent_plays_the_same_whatever_else_is_in_the_batch(
-    network: EntityNetwork, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    games = middle_games(12)
-    agent = SearchAgent(network, 40)
-    together = agent.act(PublicView(games.copy()), np.arange(12))
-    rows = np.array([2, 3, 7])
-    np.testing.assert_array_equal(agent.act(PublicView(games.copy()), rows), together[rows])
-    monkeypatch.setattr(guided, "GAMES_AT_ONCE", 5)
-    np.testing.assert_array_equal(agent.act(PublicView(games.copy()), np.arange(12)), together)
-
-
-def test_search_agent_says_how_likely_legal_actions_are(network: EntityNetwork) -> None:
-    games = middle_games(12)
-    found = SearchAgent(network, 8).evaluate(PublicView(games), np.arange(12))
-    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
-    assert (found.probabilities[games.action_mask() == 0] == 0).all()
-    assert (np.abs(found.values) <= 1).all()
 
 
 def test_files_hold_the_tensors_of_the_playing_network_only(path: Path) -> None:

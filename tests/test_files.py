@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from montecristo_env import InvalidArgument
-from montecristo_env.files import LOCK, STALE, is_empty, locked, sweep, write_whole
+from montecristo_env.files import LOCK, STALE, atomic_write, is_empty, locked, sweep
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="other systems have no such rights")
 
@@ -19,8 +19,8 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="other systems have no suc
 def test_files_have_the_rights_that_the_umask_leaves(tmp_path: Path, umask: int, rights: int) -> None:
     before = os.umask(umask)
     try:
-        write_whole(tmp_path / "file", b"content")
-        write_whole(tmp_path / "secret", b"content", private=True)
+        atomic_write(tmp_path / "file", b"content")
+        atomic_write(tmp_path / "secret", b"content", private=True)
     finally:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o777 == rights
@@ -29,8 +29,8 @@ def test_files_have_the_rights_that_the_umask_leaves(tmp_path: Path, umask: int,
 
 @POSIX
 def test_a_private_file_takes_the_place_of_one_that_all_could_read(tmp_path: Path) -> None:
-    write_whole(tmp_path / "file", b"open")
-    write_whole(tmp_path / "file", b"secret", private=True)
+    atomic_write(tmp_path / "file", b"open")
+    atomic_write(tmp_path / "file", b"secret", private=True)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "file").read_bytes() == b"secret"
 
@@ -38,9 +38,9 @@ def test_a_private_file_takes_the_place_of_one_that_all_could_read(tmp_path: Pat
 def killed_while_writing(folder: Path) -> Path:
     """What a process leaves that is killed just before it moves its file."""
     program = (
-        "import os, sys\nfrom pathlib import Path\nfrom montecristo_env.files import write_whole\n"
+        "import os, sys\nfrom pathlib import Path\nfrom montecristo_env.files import atomic_write\n"
         f"os.replace = lambda *_: os.kill(os.getpid(), {int(signal.SIGKILL)})\n"
-        "write_whole(Path(sys.argv[1]) / 'file', b'half')"
+        "atomic_write(Path(sys.argv[1]) / 'file', b'half')"
     )
     subprocess.run([sys.executable, "-c", program, str(folder)], check=False)
     (left,) = folder.iterdir()

@@ -28,12 +28,12 @@ MANY, FEW = 100, 1  # games of each number of players
 FROZEN_MANY: Signature = {
     "play": "b3a5b7ab28e98c029668f127d98b3ed5",
     "states": "a53b5daa177e2face56a97a7dc5c2490",
-    "observations": "58e67d3d3fdfd47d81ec3fab6d2a3db5",
+    "observations": "e672939a9c0e8fe88305ed16b5971b35",
 }
 FROZEN_FEW: Signature = {
     "play": "bb0bd79046f00b9255ddb3f1499d6e64",
     "states": "991f605d0750d699281f87b0001ce955",
-    "observations": "a9de9a385b87b496af2c000a1311d49d",
+    "observations": "d5194f7301a712f4a8c0ceceab3f7fbb",
 }
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,9 +10,9 @@ import pytest
 from helpers import share_small_batches
 from montecristo_env import GameBatch, GameRecord, IllegalAction, InvalidArgument, Ruleset, actions, observation
 from montecristo_env.agent import PublicView
-from montecristo_env.core._jit import INTERPRETED
-from montecristo_env.core.batch import Ending
-from montecristo_env.learner import LearnerGames
+from montecristo_env.core.batch import StepStatus
+from montecristo_env.core.jit import INTERPRETED
+from montecristo_env.single_agent import SingleAgentGames
 
 pytestmark = pytest.mark.engine
 interpreted = pytest.mark.interpreted
@@ -35,25 +35,27 @@ def test_one_pass_equals_the_calls_one_by_one(monkeypatch: pytest.MonkeyPatch, d
     fused = GameBatch(GAMES, PLAYERS, seed=0, ruleset=SHORT, threads=threads)
     single._alone = fused._alone = threads == 1 or INTERPRETED
     seen, masks = buffers(dtype)
-    endings = set()
+    step_status = set()
     sampled = fused.sample_actions()
     for _ in range(STEPS):
         acts = single.sample_actions()
         np.testing.assert_array_equal(sampled, acts)
         single.step(acts)
-        fused.step(sampled, restart=True, observations=seen, masks=masks, samples=sampled)
+        fused.step(sampled, autoreset=True, observations=seen, masks=masks, samples=sampled)
         np.testing.assert_array_equal(fused.rewards, single.rewards)
-        expected = np.where(single.truncated, Ending.CUT_OFF, np.where(single.terminated, Ending.BY_THE_RULES, 0))
-        np.testing.assert_array_equal(fused.endings, expected)
-        np.testing.assert_array_equal(single.endings, expected)
-        endings |= set(expected.tolist())
+        expected = np.where(
+            single.truncated, StepStatus.TRUNCATED, np.where(single.terminated, StepStatus.TERMINATED, 0)
+        )
+        np.testing.assert_array_equal(fused.step_status, expected)
+        np.testing.assert_array_equal(single.step_status, expected)
+        step_status |= set(expected.tolist())
         single.reset()
         after = single.copy()
         np.testing.assert_array_equal(sampled, after.sample_actions())
         assert after.states.tobytes() == fused.states.tobytes()
         np.testing.assert_array_equal(seen, single.observe(np.zeros_like(seen)))
         np.testing.assert_array_equal(masks, single.action_mask())
-    assert INTERPRETED or endings == set(Ending)
+    assert INTERPRETED or step_status == set(StepStatus)
 
 
 @interpreted
@@ -70,12 +72,12 @@ def test_without_restart_an_ended_game_stays_and_its_ending_is_told_once() -> No
     told = np.zeros(GAMES, np.int64)
     while not games.over.all():
         games.step(games.sample_actions())
-        told += games.endings > 0
+        told += games.step_status > 0
     games.step(games.sample_actions())
-    assert (told == 1).all() and not games.endings.any()
+    assert (told == 1).all() and not games.step_status.any()
     copies = games.copy()
-    games.endings[:] = 1
-    assert not copies.endings.any()
+    games.step_status[:] = 1
+    assert not copies.step_status.any()
 
 
 def test_only_the_given_rows_are_stepped_observed_and_restarted() -> None:
@@ -85,7 +87,7 @@ def test_only_the_given_rows_are_stepped_observed_and_restarted() -> None:
     seen, masks = buffers(games=rows.size)
     for _ in range(STEPS):
         acts = games.sample_actions(rows=rows)
-        games.step(acts, rows, restart=True, observations=seen, masks=masks)
+        games.step(acts, rows, autoreset=True, observations=seen, masks=masks)
     rest = np.setdiff1d(np.arange(GAMES), rows)
     assert games.states[rest].tobytes() == other.states[rest].tobytes()
     np.testing.assert_array_equal(seen, games.observe(rows=rows))
@@ -99,7 +101,7 @@ def test_an_illegal_action_changes_nothing_in_the_arrays_either() -> None:
     acts[2] = actions.COUNT
     before, wanted = games.states.tobytes(), acts.copy()
     with pytest.raises(IllegalAction, match="game 2"):
-        games.step(acts, restart=True, observations=seen, masks=masks, samples=acts)
+        games.step(acts, autoreset=True, observations=seen, masks=masks, samples=acts)
     assert games.states.tobytes() == before
     assert not seen.any() and not masks.any()
     np.testing.assert_array_equal(acts, wanted)
@@ -123,10 +125,10 @@ def test_arrays_that_do_not_fit_are_refused(wrong: dict[str, np.ndarray], compla
 
 def test_a_record_ends_where_its_game_is_restarted() -> None:
     games = GameBatch(2, 2, seed=0, ruleset=SHORT)
-    record = GameRecord.follow(games, 1)
+    record = GameRecord.record(games, 1)
     for _ in range(STEPS):
-        games.step(games.sample_actions(), restart=True)
-    assert not games.watched
+        games.step(games.sample_actions(), autoreset=True)
+    assert not games.has_listeners
     *_, last = record.replay()
     assert last.games.over[0]
 
@@ -157,8 +159,8 @@ class PlainRandom:
 @interpreted
 @pytest.mark.parametrize("num_players", [2, 4])
 def test_learners_and_random_opponents_in_one_pass_play_as_one_by_one(num_players: int) -> None:
-    fast = LearnerGames(GAMES, "random", num_players, ruleset=SHORT)
-    slow = LearnerGames(GAMES, PlainRandom(), num_players, ruleset=SHORT)
+    fast = SingleAgentGames(GAMES, "random", num_players, ruleset=SHORT)
+    slow = SingleAgentGames(GAMES, PlainRandom(), num_players, ruleset=SHORT)
     everyone = np.arange(GAMES)
     for table in (fast, slow):
         table.start(everyone, list(range(GAMES)))

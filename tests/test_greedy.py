@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from helpers import DIAMOND, EMERALD, GOLD, ODD_RULES, RUBY, SAPPHIRE, TEXT, A, B, C, F, Table
+from helpers import DIAMOND, EMERALD, GOLD, ODD_RULES, RUBY, SAPPHIRE, TEXT, A, B, C, F, Table, share_small_batches
 from montecristo_agents.greedy import GreedyAgent, choose_actions
 from montecristo_env import GameBatch, Lane, Ruleset, make_agent
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import Decision
+from montecristo_env.core.jit import INTERPRETED
 
 pytestmark = pytest.mark.engine
 
@@ -88,14 +89,19 @@ def test_the_same_position_gets_the_same_action_whatever_else_is_in_the_batch(gr
             assert act(greedy, games[int(row)]).tolist() == [together[row]]
 
 
+@pytest.mark.skipif(INTERPRETED, reason="plain Python uses no threads")
 def test_a_batch_shared_among_threads_gets_the_same_actions(
     greedy: GreedyAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shared = share_small_batches(monkeypatch, rows_per_thread=10)
     for games in middle_games(MIXED):
         together = act(greedy, games)
-        monkeypatch.setattr("montecristo_agents.greedy.ROWS_PER_THREAD", 10)
-        assert act(greedy, games).tolist() == together.tolist()
-        monkeypatch.undo()
+        shared.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr("montecristo_agents.greedy.ROWS_PER_THREAD", 10)
+            patch.setattr("montecristo_agents.greedy.ALL_CORES", 3)  # also where there is only one
+            assert act(greedy, games).tolist() == together.tolist()
+        assert shared
 
 
 def test_choosing_leaves_the_row_as_it_was(greedy: GreedyAgent) -> None:
@@ -148,7 +154,7 @@ class Situation(Table):
         self.play("put F", "put D", "put E")
 
     def moves(self, greedy: GreedyAgent, number: int = 1) -> list[str]:
-        """The next moves of the greedy player, as long as it is his turn."""
+        """The next moves of the greedy player, as long as it is their turn."""
         done = []
         while len(done) < number and self.row["current_player"] == 0:
             done.append(TEXT[act(greedy, self.games)[0]])

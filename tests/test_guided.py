@@ -1,4 +1,4 @@
-"""The player that searches with a network at its side."""
+"""The players that search with a network at their side."""
 
 from __future__ import annotations
 
@@ -9,43 +9,50 @@ import pytest
 from numpy.typing import NDArray
 
 from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, F, Table
-from montecristo_agents import guided
-from montecristo_agents.guided import GuidedAgent
-from montecristo_agents.policy import InvalidModel, Network, PolicyAgent
-from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView, actions, observation
+from montecristo_agents import guided, models, search
+from montecristo_agents.arena import play
+from montecristo_agents.entity import EntityNetwork, Sizes, shapes
+from montecristo_agents.guided import SearchAgent, alphazero, policy_mcts
+from montecristo_agents.models import InvalidModel
+from montecristo_agents.policy import PolicyAgent
+from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView
 from montecristo_env.agent import Agent
 from shell_helpers import run_python
 
-HIDDEN = (16, 16)
+SIZES = Sizes(8, 12, 16)
 
 
-def tensors(seed: int | None = 0) -> dict[str, NDArray[np.float32]]:
-    """Random weights, or none but zeros."""
+def network(seed: int | None = 0) -> EntityNetwork:
+    """With random weights, or none but zeros."""
     rng = np.random.default_rng(seed)
-    sizes = [observation.SIZE, *HIDDEN]
-    layers = {f"trunk.{i}": (sizes[i + 1], sizes[i]) for i in range(len(HIDDEN))}
-    layers |= {"policy": (actions.COUNT, HIDDEN[-1]), "value": (1, HIDDEN[-1])}
-    weights = {}
-    for name, (outputs, inputs) in layers.items():
-        spread = 0.0 if seed is None else np.sqrt(2 / inputs)
-        weights[f"{name}.weight"] = rng.normal(0, spread, (outputs, inputs)).astype(np.float32)
-        weights[f"{name}.bias"] = np.zeros(outputs, np.float32)
-    return weights
+    spread = 0.0 if seed is None else 1.0
+    weights = {
+        name: rng.normal(0, spread * shape[-1] ** -0.5, shape).astype(np.float32)
+        for name, shape in shapes(SIZES).items()
+    }
+    return EntityNetwork(SIZES, weights)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A model file."""
-    Network(HIDDEN, tensors()).save(tmp_path / "net.safetensors")
+    network().save(tmp_path / "net.safetensors")
     return tmp_path / "net.safetensors"
 
 
-def network_that_likes(move: str, folder: Path) -> Path:
-    """A model file of a network that is nearly sure of one move, and gives every position the value 0."""
-    weights = tensors(seed=None)
-    weights["policy.bias"][CODE[move]] = 4.0
-    Network(HIDDEN, weights).save(folder / "likes.safetensors")
-    return folder / "likes.safetensors"
+@pytest.fixture
+def _shipped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if that model were the one that the package brings along."""
+    (path.parent / "models").mkdir()
+    path.rename(path.parent / "models" / "alphazero.safetensors")
+    monkeypatch.setattr(models, "files", lambda _: path.parent)
+
+
+def network_that_likes(move: str) -> EntityNetwork:
+    """A network that is nearly sure of one move, and gives every position the value 0."""
+    likes = network(seed=None)
+    likes.tensors["policy.bias"][CODE[move]] = 4.0
+    return EntityNetwork(SIZES, likes.tensors)
 
 
 def middle_games(num_games: int, decisions: int = 60) -> GameBatch:
@@ -60,29 +67,29 @@ def answers(agent: Agent, games: GameBatch) -> NDArray[np.int64]:
     return agent.act(PublicView(games.copy()), np.arange(len(games)))
 
 
-def test_plays_whole_games_of_all_sizes(path: Path) -> None:
+def test_plays_whole_games_of_all_sizes() -> None:
     games = GameBatch(9, np.resize([2, 3, 4], 9), seed=0)
-    agent = GuidedAgent(f"{path}:6")
+    agent = SearchAgent(network(), 6)
     while not games.over.all():
         rows = np.flatnonzero(~games.over)
         games.step(agent.act(PublicView(games), rows), rows)
     assert games.violations() == {}
 
 
-def test_same_seeds_give_same_play_whatever_else_is_in_the_batch(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_seeds_give_same_play_whatever_else_is_in_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     games = middle_games(12)
-    agent = GuidedAgent(f"{path}:40")
+    agent = SearchAgent(network(), 40)
     together = answers(agent, games)
     np.testing.assert_array_equal(answers(agent, games), together)
     rows = np.array([2, 3, 7])
     np.testing.assert_array_equal(agent.act(PublicView(games.copy()), rows), together[rows])
     monkeypatch.setattr(guided, "GAMES_AT_ONCE", 5)
-    monkeypatch.setattr(guided, "GAMES_PER_THREAD", 1)
+    monkeypatch.setattr(search, "GAMES_PER_THREAD", 1)
     np.testing.assert_array_equal(answers(agent, games), together)
 
 
-def test_games_that_differ_only_in_what_is_hidden_get_the_same_action(path: Path) -> None:
-    agent = GuidedAgent(f"{path}:40")
+def test_games_that_differ_only_in_what_is_hidden_get_the_same_action() -> None:
+    agent = SearchAgent(network(), 40)
     for decisions in (0, 60, 120):
         games = middle_games(20, decisions)
         others = games.resample_hidden(np.random.default_rng(decisions))
@@ -91,12 +98,12 @@ def test_games_that_differ_only_in_what_is_hidden_get_the_same_action(path: Path
         np.testing.assert_array_equal(answers(agent, games), answers(agent, others))
 
 
-def test_one_simulation_plays_as_the_network_says(path: Path) -> None:
+def test_one_simulation_plays_as_the_network_says() -> None:
     games = middle_games(30)
-    np.testing.assert_array_equal(answers(GuidedAgent(f"{path}:1"), games), answers(PolicyAgent(path), games))
+    np.testing.assert_array_equal(answers(SearchAgent(network(), 1), games), answers(PolicyAgent(network()), games))
 
 
-def test_finds_the_move_that_wins_at_once_though_the_network_likes_another(tmp_path: Path) -> None:
+def test_finds_the_move_that_wins_at_once_though_the_network_likes_another() -> None:
     table = Table(2)
     table.lanes([1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0])
     table.market(RUBY, GOLD, SAPPHIRE, EMERALD, DIAMOND)
@@ -107,39 +114,101 @@ def test_finds_the_move_that_wins_at_once_though_the_network_likes_another(tmp_p
     table.draw_tokens_next((SAPPHIRE, 1), (SAPPHIRE, 1), (SAPPHIRE, 2))
     table.begin(Lane.CHEST)
     table.play("put F", "put A", "put B")
-    path = network_that_likes("stop taking", tmp_path)
-    assert answers(PolicyAgent(path), table.games)[0] == CODE["stop taking"]
-    assert answers(GuidedAgent(f"{path}:300"), table.games)[0] == CODE["take R3"]
+    likes = network_that_likes("stop taking")
+    assert answers(PolicyAgent(likes), table.games)[0] == CODE["stop taking"]
+    assert answers(SearchAgent(likes, 300), table.games)[0] == CODE["take R3"]
 
 
-def test_compiled_and_interpreted_search_agree(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = answers(GuidedAgent(f"{path}:6"), middle_games(3))
+def test_says_how_likely_legal_actions_are() -> None:
+    games = middle_games(12)
+    found = SearchAgent(network(), 8).evaluate(PublicView(games), np.arange(12))
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
+    assert (found.probabilities[games.action_mask() == 0] == 0).all()
+    assert (np.abs(found.values) <= 1).all()
+
+
+def test_compiled_and_interpreted_search_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = answers(SearchAgent(network(), 6), middle_games(3))
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     done = run_python(
         "import sys; sys.path.insert(0, 'tests')\n"
-        "from test_guided import GuidedAgent, answers, middle_games\n"
-        f"print(*answers(GuidedAgent('{path}:6'), middle_games(3)))\n"
+        "from test_guided import SearchAgent, answers, middle_games, network\n"
+        "print(*answers(SearchAgent(network(), 6), middle_games(3)))\n"
     )
     assert done.stdout.split() == [str(action) for action in compiled], done.stderr
 
 
+# --- by name
+
+
 def test_is_called_by_its_model_and_simulations(path: Path) -> None:
-    agent = GuidedAgent(f"{path}:20")
+    agent = policy_mcts(f"{path}:20")
     assert (agent.name, agent.simulations) == ("policy+mcts:net:20", 20)
 
 
 @pytest.mark.parametrize("settings", ["", "200", ":200"])
 def test_a_path_is_asked_for(settings: str) -> None:
     with pytest.raises(InvalidArgument, match="needs a model file and a number of simulations"):
-        GuidedAgent(settings)
+        policy_mcts(settings)
 
 
 @pytest.mark.parametrize("simulations", ["", "0", "many", "20:rounds=2"])
 def test_a_number_of_simulations_is_asked_for(path: Path, simulations: str) -> None:
     with pytest.raises(InvalidArgument, match="the number of simulations must be a whole number from 1"):
-        GuidedAgent(f"{path}:{simulations}")
+        policy_mcts(f"{path}:{simulations}")
 
 
 def test_a_missing_model_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidModel, match="missing"):
-        GuidedAgent(f"{tmp_path / 'missing'}:20")
+        policy_mcts(f"{tmp_path / 'missing'}:20")
+
+
+@pytest.mark.parametrize("players", [2, 4])
+@pytest.mark.parametrize("name", ["alphazero", "ppo"])
+def test_a_shipped_network_was_trained_on_this_game(name: str, players: int) -> None:
+    """One that does not fit the encoding any more, or was never trained, would play about as random does."""
+    pair = play(["random", name], players, deals=50, focus=1, progress=False).pair(name, "random")
+    assert pair is not None and pair.win_rate.low > 0.8
+
+
+@pytest.mark.usefixtures("_shipped")
+def test_alphazero_plays_the_shipped_network_with_and_without_search() -> None:
+    games = middle_games(6)
+    alone, searching = alphazero(), alphazero("64")
+    assert isinstance(alone, PolicyAgent) and alone.name == "alphazero"
+    assert isinstance(searching, SearchAgent) and (searching.name, searching.simulations) == ("alphazero:64", 64)
+    for agent, same in ((alone, PolicyAgent(network())), (searching, SearchAgent(network(), 64))):
+        np.testing.assert_array_equal(answers(agent, games), answers(same, games))
+    warm = alphazero("temperature=0.5:lookahead=2")
+    assert isinstance(warm, PolicyAgent) and (warm.temperature, warm.lookahead) == (0.5, 2)
+    assert warm.name == "alphazero:temperature=0.5:lookahead=2"
+
+
+@pytest.mark.usefixtures("_shipped")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("0", "the number of simulations must be a whole number from 1"),
+        ("-3", "the number of simulations must be a whole number from 1"),
+        ("1.5", "the number of simulations must be a whole number from 1"),
+        ("many", "the number of simulations must be a whole number from 1"),
+        ("64:", "the number of simulations must be a whole number from 1"),
+        ("9" * 30, "the number of simulations must be a whole number from 1"),
+        ("speed=3", "'speed=3' is no setting of a network player: these are temperature=NUMBER and lookahead=NUMBER"),
+        ("64:temperature=1", "'64:temperature=1' is no setting of a network player"),
+        ("temperature=hot", "temperature must be a number from 0, but is 'hot'"),
+        ("lookahead=1.5", "lookahead must be a whole number from 0, but is '1.5'"),
+    ],
+)
+def test_settings_of_alphazero_that_make_no_sense_are_refused(settings: str, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        alphazero(settings)
+
+
+@pytest.mark.parametrize("settings", ["", "64"])
+def test_without_the_shipped_network_alphazero_says_what_to_do(
+    settings: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "files", lambda _: tmp_path)
+    with pytest.raises(InvalidModel, match="brings no network alphazero along: train one and play it as policy:PATH"):
+        alphazero(settings)

@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector as vector_wrappers
@@ -32,7 +33,7 @@ from montecristo_env import (
     render,
 )
 from montecristo_env.gym_env import MonteCristoEnv
-from montecristo_env.learner import masked_space, observation_box
+from montecristo_env.spaces import masked_space, observation_box
 from montecristo_env.vector import MonteCristoVectorEnv
 from shell_helpers import (
     ENV_ID,
@@ -89,7 +90,7 @@ def test_gymnasiums_check_env_finds_nothing(num_players: int, seat: int | str, o
 @STRICT
 def test_gymnasiums_check_env_finds_nothing_in_any_render_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr("montecristo_env.renderer.RENDER_FPS", 1000.0)
+    monkeypatch.setattr("montecristo_env.render.renderer.RENDER_FPS", 1000.0)
     check_env(gymnasium.make(ENV_ID).unwrapped)
 
 
@@ -177,9 +178,9 @@ def test_after_a_refusal_nothing_is_left_that_fails_to_close(monkeypatch: pytest
     assert not complaints
 
 
-@pytest.mark.parametrize("mode", ["Disabled", AutoresetMode.DISABLED, "sometimes", None])
+@pytest.mark.parametrize("mode", ["disabled", "sometimes", None])
 def test_an_unknown_autoreset_mode_is_refused(mode: Any) -> None:
-    with pytest.raises(InvalidArgument, match="must be NextStep or SameStep, but is"):
+    with pytest.raises(InvalidArgument, match="must be one of NextStep, SameStep, Disabled, but is"):
         MonteCristoVectorEnv(2, autoreset_mode=mode)
 
 
@@ -502,7 +503,7 @@ OPPONENTS: dict[str, Any] = {
 
 
 @STRICT
-@AUTORESET
+@pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("opponents", OPPONENTS.values(), ids=OPPONENTS)
 @pytest.mark.parametrize("ruleset", [Ruleset(target=8), SHORT], ids=["terminated", "truncated"])
 def test_it_equals_gymnasiums_own_vector_of_single_envs(mode: AutoresetMode, opponents: Any, ruleset: Ruleset) -> None:
@@ -525,7 +526,13 @@ def test_it_equals_gymnasiums_own_vector_of_single_envs(mode: AutoresetMode, opp
             assert_same(one, other)
         infos = found[4]
         same_where_masked(infos, expected[4])
-        ended += int((found[2] | found[3]).sum())
+        over = found[2] | found[3]
+        ended += int(over.sum())
+        if mode is AutoresetMode.DISABLED and over.any():
+            again, expected_again = (env.reset(options={"reset_mask": over.copy()}) for env in (native, sync))
+            assert_same(again[0], expected_again[0])
+            same_where_masked(again[1], expected_again[1])
+            infos = again[1]
     assert ended > 10 and mistakes > 2
     assert native.seats.tolist() == list(sync.get_attr("seat"))
 
@@ -575,6 +582,21 @@ def test_reset_mask_restarts_some_games_and_leaves_the_others(mode: AutoresetMod
         for one, other in zip(found_step[:4], expected_step[:4], strict=True):
             assert_same(one, other)
         same_where_masked(found_step[4], expected_step[4])
+
+
+def test_without_autoreset_an_ended_game_must_be_reset_before_the_next_step() -> None:
+    env = MonteCristoVectorEnv(3, autoreset_mode="Disabled")
+    _, infos = env.reset(seed=0)
+    acts = infos["action_mask"].argmax(axis=1)
+    acts[1] = illegal_one(infos["action_mask"][1])
+    _, _, over, _, infos = env.step(acts)
+    assert over.tolist() == [False, True, False]
+    before = env.games.states.tobytes()
+    with pytest.raises(ResetNeeded, match="the games 1 have ended"):
+        env.step(infos["action_mask"].argmax(axis=1))
+    assert env.games.states.tobytes() == before
+    _, infos = env.reset(options={"reset_mask": over})
+    env.step(infos["action_mask"].argmax(axis=1))
 
 
 @pytest.mark.parametrize(
@@ -759,7 +781,7 @@ def test_a_notebook_shows_one_game_as_its_board_and_many_as_a_table() -> None:
 
 def test_a_record_shows_itself_in_one_line_and_in_a_notebook_with_its_last_board() -> None:
     games = GameBatch(1, 2, seed=0)
-    record = GameRecord.follow(games, players=["<Ann>", "Bob"])
+    record = GameRecord.record(games, players=["<Ann>", "Bob"])
     assert repr(record) == "<GameRecord of <Ann>, Bob: 0 moves, not over>"
     games.play_random(10**6)
     winner = ["<Ann>", "Bob"][int(games.winners[0].argmax())]

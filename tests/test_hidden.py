@@ -15,13 +15,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from helpers import CODE, GOLD, RUBY, TEXT, Table, all_pieces, number, public_part
-from montecristo_env import GameBatch, GameRecord, Lane, Ruleset
+from helpers import CODE, GOLD, RUBY, TEXT, Table, all_pieces, number, public_part, share_small_batches
+from montecristo_env import GameBatch, GameRecord, IllegalAction, Lane, Ruleset
 from montecristo_env.agent import PublicView
 from montecristo_env.core import batch
-from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.chance import one_way
 from montecristo_env.core.constants import NONE
+from montecristo_env.core.jit import INTERPRETED
 from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
 
 pytestmark = pytest.mark.engine
@@ -102,6 +102,56 @@ def test_they_look_the_same_until_the_next_draw() -> None:
             assert_nobody_sees_a_difference(games[rows], others[rows])
             followed += rows.size
     assert followed > 15 * FEW
+
+
+@interpreted
+def test_an_action_draws_where_redrawing_changes_what_all_see_next_and_nowhere_else() -> None:
+    """All legal actions, each in several redrawn games: without a draw the public part of the next row is the same."""
+    rng = np.random.default_rng(4)
+    redraws = 3 if INTERPRETED else 8
+    drawn = differing = still = 0
+    for games in middle_games(FEW, seed=9):
+        masks = games.action_mask()
+        rows, acts = np.nonzero(masks)
+        tried = games[rows]
+        before = tried.states.tobytes()
+        draws = tried.draws(acts)
+        assert tried.states.tobytes() == before
+        first = tried.resample_hidden(rng)
+        first.step(acts)
+        differs = np.zeros(rows.size, np.bool_)
+        for _ in range(redraws):
+            other = tried.resample_hidden(rng)
+            np.testing.assert_array_equal(other.draws(acts), draws)
+            other.step(acts)
+            differs |= (public_part(other.states) != public_part(first.states)).any(axis=1)
+        assert not differs[~draws].any()
+        certain = games.states["pile_size"][rows] <= games.num_players[rows]  # the whole pile may come, in any order
+        drawn, differing = drawn + (draws & ~certain).sum(), differing + (differs & ~certain).sum()
+        still += (~draws).sum()
+    assert drawn >= FEW and still > 30 * FEW
+    assert differing > 0.95 * drawn
+
+
+@interpreted
+def test_draws_are_found_in_chosen_rows_and_by_threads_and_illegal_actions_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    games = GameBatch(64 if INTERPRETED else 1024, 3, seed=1)
+    games.play_random(60)
+    acts = games.sample_actions()
+    alone = np.concatenate([games.draws(acts[[row]], [row]) for row in range(len(games))])
+    calls = share_small_batches(monkeypatch, 16)
+    shared = games.copy()
+    np.testing.assert_array_equal(shared.draws(acts), alone)
+    assert INTERPRETED or calls
+    rows = np.flatnonzero(~games.over)[1::3]
+    np.testing.assert_array_equal(games.draws(acts[rows], rows), alone[rows])
+    assert alone.any() and not alone[games.over].any()
+    wrong = acts.copy()
+    wrong[rows[-1]] = games.action_mask(rows=rows[-1:])[0].argmin()
+    with pytest.raises(IllegalAction, match=rf"game {rows[-1]}: .* may not"):
+        games.draws(wrong)
 
 
 def drawn_so_far(games: GameBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -448,7 +498,7 @@ def test_redrawn_games_draw_differently_in_future_shuffles_too() -> None:
 def test_a_record_holds_nothing_hidden() -> None:
     """A wild bag taken is an event; its card is not (§5.3)."""
     games = GameBatch(1, 4, seed=1)
-    record = GameRecord.follow(games)
+    record = GameRecord.record(games)
     rng = np.random.default_rng(0)
     for _ in range(60):
         games.step([stall(games.action_mask()[0], rng)])

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from helpers import ODD_RULES
 from montecristo_env import GameBatch, InvalidArgument, Ruleset, actions, observation, symmetry
-from montecristo_env.core._jit import INTERPRETED
 from montecristo_env.core.constants import KINDS, NONE, SIZES, Decision
+from montecristo_env.core.jit import INTERPRETED
 
 pytestmark = [pytest.mark.engine, pytest.mark.interpreted]
 

@@ -7,14 +7,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = {"montecristo_env": ROOT, "montecristo_agents": ROOT / "agents", "montecristo_train": ROOT / "train"}
+FOLDERS = {
+    "montecristo_env": ROOT,
+    "montecristo_verifiers": ROOT,
+    "montecristo_agents": ROOT / "agents",
+    "montecristo_train": ROOT / "train",
+}
 
 # Lowest first. A module may import from the layers below its own, and from nothing in its own layer. The name of a
 # package stands for everything in it.
 LAYERS = [
-    ["montecristo_env.core._jit"],
     ["montecristo_env.errors"],
     ["montecristo_env.commands", "montecristo_env.files"],
+    ["montecristo_env.core.library"],
+    ["montecristo_env.core.jit"],
+    ["montecristo_env.core.intrinsics", "montecristo_env.core.build"],
     ["montecristo_env.core.constants"],
     ["montecristo_env.ruleset", "montecristo_env.core.layout"],
     ["montecristo_env.core.actions", "montecristo_env.core.chance"],
@@ -22,21 +29,28 @@ LAYERS = [
     ["montecristo_env.core.scoring"],
     ["montecristo_env.core.rules"],
     ["montecristo_env.core.observation", "montecristo_env.core.invariants"],
-    ["montecristo_env.core.batch", "montecristo_env.core.symmetry"],
-    ["montecristo_env.core.crew"],
-    ["montecristo_env.public", "montecristo_env.render", "montecristo_env.threads"],
+    ["montecristo_env.core.batch", "montecristo_env.core.chance_nodes", "montecristo_env.core.symmetry"],
+    ["montecristo_env.core.public", "montecristo_env.render", "montecristo_env.spaces", "montecristo_env.threads"],
     ["montecristo_env.games", "montecristo_env.symmetry"],
-    ["montecristo_env.agent", "montecristo_env.tables"],
+    ["montecristo_env.agent"],
+    ["montecristo_env.analysis", "montecristo_env.text"],
+    ["montecristo_env.record", "montecristo_env.single_agent"],
     ["montecristo_env.web", "montecristo_env.web.extras"],
     ["montecristo_env.web.move_log", "montecristo_env.web.reasons"],
     ["montecristo_env.web.replay_page"],
-    ["montecristo_env.record"],
-    ["montecristo_env.renderer", "montecristo_env.learner", "montecristo_env.replay", "montecristo_env.web.sessions"],
+    ["montecristo_env.replay", "montecristo_env.web.page", "montecristo_env.web.sessions"],
     ["montecristo_env.web.server"],
-    ["montecristo_env.play"],
-    ["montecristo_env.aec", "montecristo_env.gym_env", "montecristo_env.vector", "montecristo_env.sb3"],
+    ["montecristo_env.play", "montecristo_env.__main__"],
+    [
+        "montecristo_env.aec",
+        "montecristo_env.gym_env",
+        "montecristo_env.openspiel",
+        "montecristo_env.sb3",
+        "montecristo_env.torchrl",
+        "montecristo_env.vector",
+    ],
     ["montecristo_env.montecristo_v0", "montecristo_env.testing"],
-    ["montecristo_agents"],
+    ["montecristo_agents", "montecristo_verifiers"],
     ["montecristo_train"],
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -19,14 +19,15 @@ pytest.importorskip("openskill")
 from safetensors.numpy import save
 
 from montecristo_agents import arena
-from montecristo_agents.policy import FORMAT, InvalidModel, Network, checksum, layout_hash
-from montecristo_env import GameBatch, GameRecord, MonteCristoError, actions, observation
+from montecristo_agents.entity import EntityNetwork, Sizes, shapes
+from montecristo_agents.models import FORMAT, InvalidModel, checksum, layout_hash
+from montecristo_env import GameBatch, GameRecord, MonteCristoError, observation
 
 # In place of a value stands a mark, which the JSON text of the junk replaces: no program could write all of it.
 MARK = "here stands the junk"
 JUNK = ["null", "[]", "{}", "-1", str(10**400), "1e400", "NaN", '"x"', "true", "[" * 500 + "]" * 500]
 JUNK += ["[" * 980 + "]" * 980, "[" * 100_000 + "]" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000]
-HIDDEN = (4,)
+TINY = Sizes(2, 3, 4)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -66,7 +67,7 @@ def taken_or_refused(load: Callable[[], Any]) -> bool:
 
 def test_a_record_with_junk_in_it_is_refused_by_name() -> None:
     games = GameBatch(1, 2, seed=3)
-    record = GameRecord.follow(games)
+    record = GameRecord.record(games)
     games.play_random(30)
     record.annotate("random")
     document = json.loads(record.to_json())
@@ -84,30 +85,28 @@ def test_a_record_with_junk_in_it_is_refused_by_name() -> None:
 
 
 def tensors() -> dict[str, Any]:
-    shapes = {"trunk.0": (HIDDEN[0], observation.SIZE), "policy": (actions.COUNT, HIDDEN[0]), "value": (1, HIDDEN[0])}
-    weights = {f"{name}.weight": np.full(shape, 0.1, np.float32) for name, shape in shapes.items()}
-    return weights | {f"{name}.bias": np.zeros(shape[0], np.float32) for name, shape in shapes.items()}
+    found = {name: np.full(shape, 0.1, np.float32) for name, shape in shapes(TINY).items()}
+    return found | {name: np.zeros_like(found[name]) for name in found if name.endswith("bias")}
 
 
 def model(**header: str) -> bytes:
     """A model file with a true checksum, whatever its header says."""
-    entries = {"format": FORMAT, "layout": layout_hash(), "hidden": json.dumps(HIDDEN), "activation": "relu"}
-    entries |= {"residual": "false", "advised": "false", "training": '{"seed": 1}'} | header
+    entries = {"format": FORMAT, "layout": layout_hash(), "sizes": json.dumps(TINY), "training": '{"seed": 1}'} | header
     return save(tensors(), entries | {"checksum": checksum(entries, tensors())})
 
 
 def test_a_model_with_junk_in_its_header_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "net.safetensors"
     path.write_bytes(model())
-    Network.load(path)
-    for entry in ("hidden", "activation", "residual", "advised", "training", "layout", "format"):
+    EntityNetwork.load(path)
+    for entry in ("sizes", "training", "layout", "format"):
         for junk in JUNK:
             path.write_bytes(model(**{entry: junk}))
-            right = (entry, junk) in {("training", "{}"), ("residual", "true")} or (entry, junk[0]) == ("training", "{")
-            assert taken_or_refused(lambda: Network.load(path)) or right, (entry, junk[:20])
-    for text in all_spoilt([4], 100):
-        path.write_bytes(model(hidden=text))
-        assert taken_or_refused(lambda: Network.load(path)), text[:20]
+            right = (entry, junk[0]) == ("training", "{")
+            assert taken_or_refused(lambda: EntityNetwork.load(path)) or right, (entry, junk[:20])
+    for text in all_spoilt(list(TINY), 100):
+        path.write_bytes(model(sizes=text))
+        assert taken_or_refused(lambda: EntityNetwork.load(path)), text[:20]
 
 
 def test_a_model_file_with_junk_where_its_tensors_are_described_is_refused_by_name(tmp_path: Path) -> None:
@@ -119,30 +118,72 @@ def test_a_model_file_with_junk_where_its_tensors_are_described_is_refused_by_na
     texts += [json.dumps(header | {"value.bias": header["value.bias"] | {"shape": [1] * n}}) for n in (2, 64, 65, 1000)]
     for text in texts:
         path.write_bytes(len(text).to_bytes(8, "little") + text.encode() + content[end:])
-        assert taken_or_refused(lambda: Network.load(path)), text[:200]
+        assert taken_or_refused(lambda: EntityNetwork.load(path)), text[:200]
 
 
-@pytest.mark.parametrize("name", ["trunk.0.weight", "trunk.0.bias", "policy.weight", "value.bias"])
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("pair.weight", "pairs"),
+        ("pair_context.weight", "the context"),
+        ("pair_dungeon.weight", "dungeons"),
+        ("pair_kind.weight", "kinds"),
+        ("pair.bias", "dungeon_pairs"),
+        ("dungeon.weight", "dungeons"),
+        ("dungeon_pairs.weight", "dungeon_pairs"),
+        ("dungeon_context.weight", "the context"),
+        ("dungeon_place", "trunk.0"),
+        ("kind.weight", "kinds"),
+        ("kind_pairs.weight", "kind_pairs"),
+        ("kind_place", "trunk.0"),
+        ("trunk.0.weight", "trunk.0"),
+        ("trunk.0.bias", "trunk.1"),
+        ("trunk.1.weight", "trunk.1"),
+        ("trunk.1.bias", "the heads"),
+        ("policy.weight", "the heads"),
+        ("value.weight", "the heads"),
+        ("win.weight", "the heads"),
+        ("to_dungeons.weight", "the heads"),
+        ("to_kinds.bias", "the heads"),
+        ("of_dungeons.weight", "the heads"),
+        ("of_kinds.weight", "the heads"),
+    ],
+)
 @pytest.mark.parametrize("value", [3e38, -3e38])
-def test_weights_with_which_logits_may_become_infinite_are_refused(name: str, value: float) -> None:
+def test_weights_with_which_logits_may_become_infinite_are_refused(name: str, part: str, value: float) -> None:
     weights = tensors()
-    weights["trunk.0.weight"].fill(2.0)
+    for other, tensor in weights.items():
+        if other.endswith("weight"):
+            tensor.fill(2.0)
     weights[name].fill(value)
-    if name.endswith("bias"):
-        weights["policy.weight"].fill(2.0)
-    part = "trunk.0" if name == "trunk.0.weight" else "the heads"
-    if name == "value.bias":
-        weights["value.weight"].fill(1e37)
     with pytest.raises(InvalidModel, match=f"the weights of {part} are so large that what it gives may be infinite"):
-        Network(HIDDEN, weights)
+        EntityNetwork(TINY, weights)
+
+
+@pytest.mark.parametrize("name", ["policy", "value", "win", "of_dungeons", "of_kinds"])
+def test_large_biases_of_heads_with_which_logits_may_become_infinite_are_refused(name: str) -> None:
+    weights = tensors()
+    weights[f"{name}.bias"].fill(3e38)
+    weights[f"{name}.weight"].fill(1e35)
+    with pytest.raises(InvalidModel, match="the weights of the heads are so large that what it gives may be infinite"):
+        EntityNetwork(TINY, weights)
+
+
+def test_a_file_with_weights_with_which_logits_may_become_infinite_is_refused_by_name(tmp_path: Path) -> None:
+    weights = tensors()
+    weights["policy.weight"].fill(3e38)
+    path = tmp_path / "net.safetensors"
+    entries = {"format": FORMAT, "layout": layout_hash(), "sizes": json.dumps(TINY), "training": "{}"}
+    path.write_bytes(save(weights, entries | {"checksum": checksum(entries, weights)}))
+    with pytest.raises(InvalidModel, match=r"net\.safetensors: the weights of the heads are so large"):
+        EntityNetwork.load(path)
 
 
 def test_large_weights_that_cannot_overflow_are_taken() -> None:
     weights = tensors()
     weights["trunk.0.weight"].fill(1e20)
-    logits, values = Network(HIDDEN, weights).evaluate(np.full((1, observation.SIZE), 127, np.int8))
+    logits, values = EntityNetwork(TINY, weights).evaluate(np.full((1, observation.SIZE), 127, np.int8))
     assert np.isfinite(logits).all() and np.isfinite(values).all()
-    Network(HIDDEN, weights | {"policy.weight": np.full((actions.COUNT, 4), 1e30, np.float32)}, activation="tanh")
 
 
 # --- the arena
@@ -190,26 +231,26 @@ def npy(shape: Any) -> bytes:
 
 def test_settings_of_a_training_run_with_junk_in_them_are_taken_or_refused_by_name(tmp_path: Path) -> None:
     pytest.importorskip("sb3_contrib")
-    from montecristo_train import ppo
-    from montecristo_train.settings import SMOKE, Settings
+    from montecristo_train import runs
+    from montecristo_train.ppo import PRESETS, Settings
 
-    ppo.new_folder(tmp_path, SMOKE)
-    known = tmp_path / ppo.SETTINGS
+    runs.new_folder(tmp_path, PRESETS["smoke"][1])
+    known = tmp_path / runs.SETTINGS
     document = {"settings": json.loads(known.read_text())["settings"]}
     refused = 0
     for text in all_spoilt(document, 10_000):
         known.write_text(text)
-        refused += taken_or_refused(lambda: ppo.read_settings(tmp_path, Settings))
+        refused += taken_or_refused(lambda: runs.read_settings(tmp_path, Settings))
     assert refused > 300
 
 
 def test_metrics_with_junk_in_them_are_forgotten(tmp_path: Path) -> None:
     pytest.importorskip("sb3_contrib")
-    from montecristo_train import ppo
+    from montecristo_train import runs
 
-    metrics = tmp_path / ppo.METRICS
+    metrics = tmp_path / runs.METRICS
     good = '{"steps": 5, "win_rate/random": 0.5}'
     for text in all_spoilt({"steps": 5}, 100):
         metrics.write_text(f"{good}\n{text}\n")
-        ppo.forget_metrics_after(metrics, 5)
+        runs.forget_metrics_after(metrics, 5)
         assert metrics.read_text().splitlines()[0] == good

@@ -122,11 +122,11 @@ def test_luck_is_the_same_for_the_first_try_of_every_move_and_for_the_second(mon
         "import sys; sys.path.insert(0, 'tests')\n"
         "from montecristo_agents import tree\n"
         "from test_mcts import Counter, MctsAgent, PublicView, middle_games, np\n"
-        "drawn, imagine = Counter(), tree.imagine\n"
+        "drawn, determinize = Counter(), tree.determinize\n"
         "def watched(root, key, s):\n"
         "    drawn[int(key)] += 1\n"
-        "    imagine(root, key, s)\n"
-        "tree.imagine = watched\n"
+        "    determinize(root, key, s)\n"
+        "tree.determinize = watched\n"
         "tries = 30 * MctsAgent('30:rounds=0').evaluate(PublicView(middle_games(1)), np.arange(1)).probabilities[0]\n"
         "print(sorted(drawn.values()))\n"
         "print(sorted(int((tries.round() > before).sum()) for before in range(int(tries.round().max()))))\n"
@@ -156,9 +156,9 @@ def test_games_that_differ_only_in_what_is_hidden_get_the_same_action(settings: 
 
 
 def market_before_a_chest(next_kind: int, known: bool) -> GameBatch:
-    """Red may move a market marker before he opens a chest: with three rubies in it, or with three emeralds.
+    """Red may move a market marker before they open a chest: with three rubies in it, or with three emeralds.
 
-    They start a scoring round and bring him 24 points and the win, if he has moved the right marker, else 8.
+    They start a scoring round and bring them 24 points and the win, if they have moved the right marker, else 8.
     Known to all if the bag holds nothing else; hidden if it holds as many of both. Many times, with other random keys.
     """
     table = Table(2, Ruleset(market=(3, 1, 1, 1, 1)))
@@ -233,12 +233,9 @@ def wins(agent: Agent, other: Agent, deals: int, seed: int) -> float:
     return float((games.winners / games.winners.sum(axis=1, keepdims=True))[np.arange(2 * deals), seats].mean())
 
 
-def test_thinking_longer_plays_better() -> None:
-    assert wins(MctsAgent("80"), MctsAgent("2"), deals=10, seed=0) >= 0.7
-
-
-def test_beats_the_greedy_player() -> None:
-    assert wins(MctsAgent("100"), make_agent("greedy"), deals=10, seed=0) >= 0.6
+def test_clearly_beats_the_greedy_player_whose_moves_lead_it() -> None:
+    """The ladder says 96 %, in 80 games from 85 to 99; who only follows greedy wins half of the games."""
+    assert wins(MctsAgent("50"), make_agent("greedy"), deals=20, seed=0) >= 0.8
 
 
 # --- Settings --------------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def test_scaled_numbers_of_ordinary_games_use_the_range(players: int) -> None:
     view, greedy, rows = PublicView(games), make_agent("greedy"), np.arange(256)
     seen = []
     for step in range(200):
-        games.step(np.where(step % 6 == 0, games.sample_actions(), greedy.act(view, rows)), restart=True)
+        games.step(np.where(step % 6 == 0, games.sample_actions(), greedy.act(view, rows)), autoreset=True)
         if step > 60:
             seen.append(games.observe())
     counts = np.concatenate(seen)

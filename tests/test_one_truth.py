@@ -1,6 +1,6 @@
 """One truth: the same seeds and actions, through every interface, are the same games, step by step.
 
-`GameBatch` plays games in which everybody decides by a checksum of what he sees, and tells them in full. Then every
+`GameBatch` plays games in which everybody decides by a checksum of what they see, and tells them in full. Then every
 shell is played with the same seeds and the same decisions, the shells with opponents against agents that decide by the
 same checksum. Whatever a shell shows at any moment must be what was told.
 """
@@ -48,7 +48,7 @@ def told(num_players: int, rules: str) -> list[list[Transcript]]:
 
 
 def settings(num_players: int, rules: str, seat: int | str) -> dict[str, Any]:
-    """A learner among agents that play as he does."""
+    """A learner among agents that play as it does."""
     opponents = (ChecksumAgent(),) * (num_players - 1)
     return {"opponents": opponents, "seat": seat, "ruleset": RULESETS[rules], "reward": "rank"}
 
@@ -130,7 +130,7 @@ class Follower:
         self.turn: Moment | None = next(self._turns, None)
 
     def decided(self) -> None:
-        """The learner's decision was made; `turn` is his next one, None at the end of the game."""
+        """The learner's decision was made; `turn` is its next one, None at the end of the game."""
         self.turn = next(self._turns, None)
 
     @property
@@ -241,3 +241,29 @@ def test_stable_baselines3_vec_env(num_players: int, rules: str, seat: int | str
                 ended += 1
                 follower.begin(env.get_attr("seat", indices=row)[0])
     assert ended == GAMES * EACH
+
+
+@RULES
+@PLAYERS
+def test_openspiel(num_players: int, rules: str) -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    from montecristo_env.openspiel import SeededChance
+
+    limit = RULESETS[rules].round_limit
+    spiel = pyspiel.load_game(f"python_montecristo(players={num_players},reward=rank,round_limit={limit})")
+    for row, games in enumerate(told(num_players, rules)):
+        chance = SeededChance(SEED + row)
+        for game in games:
+            state = spiel.new_initial_state()
+            for moment in game.moments:
+                while state.is_chance_node():
+                    state.apply_action(chance(state))
+                for seat in range(num_players):
+                    assert_same(np.array(state.observation_tensor(seat), np.float32), scaled(moment.seen[seat]))
+                if moment is game.end:
+                    break
+                assert state.current_player() == moment.player
+                assert_same(np.array(state.legal_actions_mask(), np.int8), moment.mask)
+                assert state.rewards() == [0.0] * num_players
+                state.apply_action(moment.action)
+            assert state.is_terminal() and state.returns() == pytest.approx(game.rewards)

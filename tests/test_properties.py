@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,10 +29,11 @@ from helpers import (
     share_small_batches,
 )
 from montecristo_env import Decision, GameBatch, GameRecord, Ruleset, actions, observation
-from montecristo_env.core import _jit, batch
-from montecristo_env.core._jit import INTERPRETED
+from montecristo_env.core import batch
 from montecristo_env.core.constants import MAX_PLAYERS
+from montecristo_env.core.jit import INTERPRETED
 from montecristo_env.core.layout import STATE
+from reference import VARIANTS
 
 pytestmark = pytest.mark.engine
 interpreted = pytest.mark.interpreted
@@ -61,6 +60,7 @@ def rulesets(draw: st.DrawFn) -> Ruleset:
         market=tuple(market),
         target=draw(st.integers(1, 60)),
         round_limit=draw(st.integers(1, 30)),
+        **{name: draw(st.sampled_from(choices)) for name, choices in VARIANTS.items()},
     )
 
 
@@ -379,7 +379,7 @@ def test_compiled_random_play_is_sampling_and_stepping(
     """Also while a record follows."""
     games = GameBatch(3, num_players, seed=seed, reward="margin")
     if watched:
-        GameRecord.follow(games, 1)
+        GameRecord.record(games, 1)
     assert_random_play_is_sampling_and_stepping(games, steps, [0, 1, 2])
     assert_random_play_is_sampling_and_stepping(games, 2, [0, 1, 2])  # games that were over by then are paid no more
     games.reset(seed=seed)
@@ -564,7 +564,7 @@ def test_rotating_the_seats_rotates_everything_else(n: int, seed: int, steps: in
 def dealt(seed: int, n: int, policy_seed: int) -> tuple[list[str], list[str | None]]:
     """Tokens in the order drawn until the first refill; cards of the first pile from the top, None for a wild bag."""
     games = GameBatch(1, n, seed=[seed])
-    record = GameRecord.follow(games)
+    record = GameRecord.record(games)
     rng = np.random.default_rng(policy_seed)
     for _ in range(150):
         if games.over[0]:
@@ -628,7 +628,7 @@ def test_the_order_in_a_mixed_bag_does_not_depend_on_what_else_is_in_it(key: int
 def test_a_record_replays_every_public_state(n: int, seed: int, steps: int, ruleset: Ruleset) -> None:
     """From its events alone, finished or not; reading what was written gives the same record."""
     games = GameBatch(2, n, seed=seed, ruleset=ruleset)
-    record = GameRecord.follow(games, 1, players=[f"player {seat}" for seat in range(n)])
+    record = GameRecord.record(games, 1, players=[f"player {seat}" for seat in range(n)])
     states = [games.public_state(1)]
     while len(states) <= steps and not games.over[1]:
         games.step(games.sample_actions())
@@ -655,7 +655,7 @@ def is_asked(games: GameBatch) -> bool:
 @interpreted
 def test_a_record_ends_with_the_reset_of_its_game_and_leaves_the_game_as_it_is() -> None:
     games, plain = GameBatch(2, 3, seed=4), GameBatch(2, 3, seed=4)
-    record = GameRecord.follow(games, 0)
+    record = GameRecord.record(games, 0)
     for _ in range(30):
         games.step(games.sample_actions())
         plain.step(plain.sample_actions())
@@ -665,46 +665,3 @@ def test_a_record_ends_with_the_reset_of_its_game_and_leaves_the_game_as_it_is()
     games.play_random(20)
     assert record.to_json() == written
     assert len([event for event in record.events if "move" in event and "forced" not in event]) == 30
-
-
-# --- Compiled code ---------------------------------------------------------------------------------------------------
-
-
-@interpreted
-def test_every_entry_point_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is not could never be called: nothing is compiled later."""
-    source = Path(batch.__file__).read_text(encoding="utf-8")
-    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    names = [node.name for node in functions if "entry_point" in map(ast.unparse, node.decorator_list)]
-    assert len(names) > 10
-    called: set[str] = set()
-
-    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
-            called.add(name)
-            return function(*args)
-
-        return call
-
-    for name in names:
-        monkeypatch.setattr(batch, name, counted(name, getattr(batch, name)))
-    batch._call_every_entry_point()
-    assert called == set(names)
-
-
-@interpreted
-def test_compiled_code_is_kept_where_nobody_else_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is filled in a private folder and appears under its name at once; others' folders are passed over."""
-    open_to_all, own = tmp_path / "open", tmp_path / "own"
-    open_to_all.mkdir()
-    open_to_all.chmod(0o777)
-    monkeypatch.setenv(_jit.CACHE_VARIABLE, str(open_to_all))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(own))
-    finished, building = _jit._find_cache("name")
-    assert finished is not None and building is not None
-    assert finished.is_relative_to(own) and not finished.exists() and building.is_dir()
-    (building / "code").touch()
-    _jit._publish(building, finished)
-    assert [path.name for path in finished.iterdir()] == ["code"]
-    assert _jit._find_cache("name") == (finished, None)
-    _jit.compile_once(lambda: pytest.fail("compiled already"))

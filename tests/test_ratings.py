@@ -65,7 +65,7 @@ STRENGTHS = np.array([0.0, 0.7, -1.2, 2.5])
 
 
 def chances(tables: list[Table], players: int) -> NDArray[np.float64]:
-    """The lone player's, by the definition: his strength as a part of all strengths at the table."""
+    """The lone player's, by the definition: their strength as a part of all strengths at the table."""
     strengths = np.exp(STRENGTHS)
     own = strengths[[table.lone for table in tables]]
     return own / (own + (players - 1) * strengths[[table.rest for table in tables]])
@@ -143,3 +143,47 @@ def test_openskill_sees_no_more_games_than_it_should(monkeypatch: pytest.MonkeyP
     assert openskill(seats, ranks, 2) != few
     monkeypatch.setattr(ratings, "RATED_GAMES", 10)
     assert openskill(seats, ranks, 2) == few
+
+
+# --- maximal lotteries
+
+
+def test_who_beats_everybody_gets_the_whole_lottery() -> None:
+    margins = np.array([[0, 0.1, 0.2], [-0.1, 0, 0.3], [-0.2, -0.3, 0]])
+    assert ratings.maximal_lottery(margins).tolist() == [1, 0, 0]
+
+
+def test_a_cycle_shares_the_lottery_by_its_margins_and_who_loses_to_it_gets_nothing() -> None:
+    """Rock, paper, scissors with stakes: the part of each is the margin between the other two."""
+    margins = np.zeros((4, 4))
+    for row, column, margin in ((0, 1, 0.1), (1, 2, 0.2), (2, 0, 0.3), (0, 3, 0.4), (1, 3, 0.4), (2, 3, 0.4)):
+        margins[row, column], margins[column, row] = margin, -margin
+    assert ratings.maximal_lottery(margins) == pytest.approx([0.2 / 0.6, 0.3 / 0.6, 0.1 / 0.6, 0])
+
+
+def test_no_agent_beats_the_lottery_of_random_tournaments() -> None:
+    linprog = pytest.importorskip("scipy.optimize").linprog
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        agents = int(rng.integers(1, 8))
+        margins = rng.choice([rng.normal(size=(agents, agents)), rng.integers(-1, 2, (agents, agents))])
+        margins = np.triu(margins, 1) - np.triu(margins, 1).T
+        found = ratings.maximal_lottery(margins)
+        assert found.sum() == pytest.approx(1) and found.min() >= 0 and (margins @ found).max() < 1e-5
+        # the optimum of the linear programme is the same, unless ties leave a choice
+        best = linprog(
+            found * 0, A_ub=margins, b_ub=np.zeros(agents), A_eq=np.ones((1, agents)), b_eq=[1], method="highs"
+        )
+        if np.unique(margins).size > 3:
+            np.testing.assert_allclose(found, best.x, atol=1e-6)
+
+
+def test_intervals_of_lotteries_tell_what_few_deals_leave_open() -> None:
+    rng = np.random.default_rng(0)
+    results = np.full((30, 2, 2), 0.5)
+    results[:, 0, 1] = rng.random(30) + 0.02
+    results[:, 1, 0] = 1 - results[:, 0, 1]
+    first, second = ratings.lottery(results)
+    assert {first.value, second.value} == {0, 1} and (first.low, first.high) == (0, 1)
+    results[:, 0, 1], results[:, 1, 0] = 0.9, 0.1
+    assert ratings.lottery(results)[0] == ratings.Estimate(1, 1, 1)

@@ -16,9 +16,9 @@ pytest.importorskip("ray", reason="needs pip install 'montecristo-env[rllib]'")
 import ray
 from ray.cluster_utils import Cluster
 
-from montecristo_train import ppo
 from montecristo_train.alphazero import train
 from montecristo_train.ray_workers import RayWorkers
+from montecristo_train.runs import new_folder
 from montecristo_train.workers import make_self_play
 from test_alphazero import TINY, weights
 
@@ -62,7 +62,7 @@ def test_play_goes_on_when_a_machine_dies() -> None:
 
 
 def test_a_run_on_ray_trains_and_leaves_no_cluster(tmp_path: Path) -> None:
-    ppo.new_folder(tmp_path / "run", ON_RAY)  # type: ignore[arg-type]
+    new_folder(tmp_path / "run", ON_RAY)
     network = train(ON_RAY, tmp_path / "run")
     assert network.training["steps"] >= ON_RAY.total_timesteps
     assert all(np.isfinite(tensor).all() for tensor in network.tensors.values())

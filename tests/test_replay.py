@@ -46,7 +46,7 @@ class Thinker:
 @cache
 def _played(n: int, limit: int | None) -> GameRecord:
     games = GameBatch(1, n, seed=n, ruleset=Ruleset(target=12))
-    record = GameRecord.follow(games, players=ODD_NAMES[:n] if n == 3 else None)
+    record = GameRecord.record(games, players=ODD_NAMES[:n] if n == 3 else None)
     games.play_random(limit or 10_000)
     return record
 
@@ -65,7 +65,7 @@ def shown(data: dict[str, Any], step: int) -> dict[str, str]:
 def shown_data(record: GameRecord) -> dict[str, Any]:
     """All that a page with this game alone holds of it."""
     page = ReplayPage()
-    record.show_on(page)
+    page.add(record)
     data = page.data()
     return data | data["games"][0]
 
@@ -130,7 +130,7 @@ def test_players_who_share_a_name_are_told_apart() -> None:
 
 
 def test_the_file_needs_nothing_else_and_is_small(tmp_path: Path) -> None:
-    played(3).to_html(tmp_path / "game.html")
+    write_replay(played(3), tmp_path / "game.html")
     html = (tmp_path / "game.html").read_text(encoding="utf-8")
     assert len(html) < 1_000_000
     assert "default-src 'none'" in html
@@ -142,7 +142,7 @@ def test_the_file_needs_nothing_else_and_is_small(tmp_path: Path) -> None:
 def test_no_name_can_break_the_page(tmp_path: Path) -> None:
     record = played(3)
     page = ReplayPage()
-    record.show_on(page)
+    page.add(record)
     html = page.html()
     assert html.count("</script>") == 2  # those of the page
     assert "<b>" not in html
@@ -162,7 +162,7 @@ def test_fifty_games_share_what_they_have_in_common(tmp_path: Path) -> None:
     records = []
     for seed in range(50):
         games = GameBatch(1, 3, seed=seed)
-        records.append(GameRecord.follow(games))
+        records.append(GameRecord.record(games))
         games.play_random(10_000)
     start = time.process_time()
     write_replay(records, tmp_path / "games.html")
@@ -175,13 +175,13 @@ def test_fifty_games_share_what_they_have_in_common(tmp_path: Path) -> None:
 def test_an_unfinished_game_can_be_shown(tmp_path: Path) -> None:
     record = played(2, 10)
     assert record.result is None
-    record.to_html(tmp_path / "game.html")
+    write_replay(record, tmp_path / "game.html")
     assert len(data_of((tmp_path / "game.html").read_text())["games"][0]["steps"]) > 10
 
 
 def test_the_replay_does_not_depend_on_what_is_hidden() -> None:
     games = GameBatch(1, 3, seed=7)
-    record = GameRecord.follow(games)
+    record = GameRecord.record(games)
     games.play_random(60)
     other = copy.deepcopy(record)
     other.seed = 1

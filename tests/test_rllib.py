@@ -23,53 +23,60 @@ from ray.cluster_utils import Cluster
 from ray.rllib.core import Columns
 
 from montecristo_agents.arena import Run, play
+from montecristo_agents.entity import EntityNetwork
 from montecristo_agents.matches import Results
-from montecristo_agents.policy import Network, PolicyAgent
-from montecristo_env import GameBatch, InvalidArgument, make_agent
+from montecristo_agents.policy import PolicyAgent
+from montecristo_env import GameBatch, InvalidArgument, make_agent, symmetry
 from montecristo_env.agent import PublicView
 from montecristo_env.files import locked
-from montecristo_train import rllib, rllib_sweep
-from montecristo_train.credit import seat_advantages
-from montecristo_train.ppo import AGENT, METRICS, new_folder, read_settings
-from montecristo_train.rllib_runner import MASK, SEEN, MaskedNetwork, RllibSettings, TableRunner, export, spaces
-from montecristo_train.seats import SeatCutter
+from montecristo_train import ppo, rllib, rllib_sweep
+from montecristo_train.rllib_runner import MASK, SEEN, MaskedNetwork, RllibSettings, SelfPlayRunner, export, spaces
+from montecristo_train.runs import AGENT, METRICS, new_folder, read_settings
+from montecristo_train.seat_gae import seat_advantages
+from montecristo_train.seat_trajectories import SeatTrajectories
+from montecristo_train.settings import SelfPlaySettings
 
+ROLLOUT = 12 * 16
 TINY = dataclasses.replace(
-    rllib.SMOKE,
-    runners=0,
-    steps=3 * 12 * 16,
-    tables=12,
-    rollout=16,
-    hidden=(16,),
-    batch=64,
+    rllib.PRESETS["smoke"][1],
+    n_runners=0,
+    total_timesteps=3 * ROLLOUT,
+    n_envs=12,
+    n_steps=16,
+    pair_units=4,
+    entity_units=4,
+    hidden_units=8,
+    batch_size=64,
     past_share=0.4,
-    scripted_share=0.2,
-    scripted=("random",),
+    opponents_share=0.2,
+    opponents=("random",),
     pool_size=2,
-    snapshot_every=1,
-    evaluate_every=1000,
+    snapshot_every=ROLLOUT,
+    evaluate_every=1000 * ROLLOUT,
     evaluate_against=("random",),
     evaluate_deals=2,
-    checkpoint_every=1,
+    checkpoint_every=ROLLOUT,
 )
 LONG = 600  # seconds until a runner is started again, at most
 # Enough to learn that some moves are better than others.
 SHORT = dataclasses.replace(
     TINY,
-    steps=80_000,
-    tables=64,
-    rollout=64,
+    total_timesteps=80_000,
+    n_envs=64,
+    n_steps=64,
     players=(1.0, 0.0, 0.0),
-    hidden=(64,),
+    pair_units=16,
+    entity_units=24,
+    hidden_units=64,
     learning_rate=1e-3,  # with 2e-3 seed 0 learnt nothing on an Intel Xeon
     final_learning_rate=5e-4,
-    batch=512,
-    epochs=4,
-    entropy=0.01,
+    batch_size=512,
+    n_epochs=4,
+    ent_coef=0.01,
     past_share=0.1,
-    scripted_share=0.0,
-    snapshot_every=5,
-    checkpoint_every=1000,
+    opponents_share=0.0,
+    snapshot_every=5 * 64 * 64,
+    checkpoint_every=1000 * 64 * 64,
 )
 SMALL = 150_000_000  # bytes for Ray's object store
 
@@ -94,7 +101,7 @@ def rollouts(number: int, steps: int, games: int) -> Iterator[tuple[np.ndarray, 
 
 def test_every_decision_is_handed_over_once_with_what_its_seat_got_until_the_next() -> None:
     steps, games = 20, 5
-    cutter = SeatCutter()
+    cutter = SeatTrajectories()
     played = list(rollouts(4, steps, games))
     got: dict[int, tuple[float, int, bool]] = {}  # by decision: reward, the decision after it, whether the game is over
     for number, (seats, paid, ended) in enumerate(played):
@@ -125,7 +132,7 @@ def test_every_decision_is_handed_over_once_with_what_its_seat_got_until_the_nex
 
 
 def test_credit_is_that_of_the_other_recipe() -> None:
-    """The rewards of a seat's trajectory give the advantages that `credit` works out for the whole table."""
+    """The rewards of a seat's trajectory give the advantages that `seat_gae` works out for the whole table."""
     ((seats, paid, ended),) = rollouts(1, 30, 4)
     ended[-1] = True  # so that every outcome is known
     values = np.random.default_rng(1).normal(size=seats.shape).astype(np.float32)
@@ -133,7 +140,7 @@ def test_credit_is_that_of_the_other_recipe() -> None:
     nobody = np.zeros(4, np.int64), np.zeros(4, np.float32)
     expected = seat_advantages(seats, paid, ended, values, *nobody, 0.99, 0.9).ravel()
     found = np.full(seats.size, np.nan)
-    for part in SeatCutter().cut(seats, paid, ended, {"name": name, "value": values}):
+    for part in SeatTrajectories().cut(seats, paid, ended, {"name": name, "value": values}):
         advantage = 0.0
         after = np.append(part.columns["value"][1:], 0.0)
         for place in reversed(range(len(part.rewards))):
@@ -145,8 +152,8 @@ def test_credit_is_that_of_the_other_recipe() -> None:
 
 @pytest.mark.usefixtures("_ray")
 def test_a_runner_pays_every_seat_what_the_game_pays() -> None:
-    settings = dataclasses.replace(TINY, past_share=0.0, scripted_share=0.0, shaping=0.0, rollout=200)
-    runner = TableRunner(config=rllib.make_config(settings), worker_index=0)
+    settings = dataclasses.replace(TINY, past_share=0.0, opponents_share=0.0, n_steps=200)
+    runner = SelfPlayRunner(config=rllib.make_config(settings), worker_index=0)
     ends: list[float] = []
     for _ in range(3):
         for episode in runner.sample():
@@ -163,12 +170,16 @@ def test_a_runner_pays_every_seat_what_the_game_pays() -> None:
 # --- the network
 
 
-@pytest.mark.parametrize("advised", [False, True])
-def test_the_exported_network_plays_as_the_module_does(tmp_path: Path, advised: bool) -> None:
-    observations, choices = spaces(advised)
-    module = MaskedNetwork(
-        observation_space=observations, action_space=choices, model_config={"hidden": (24, 16)}, inference_only=False
+def new_network() -> MaskedNetwork:
+    observations, choices = spaces()
+    return MaskedNetwork(
+        observation_space=observations, action_space=choices, model_config={"sizes": (4, 6, 8)}, inference_only=False
     )
+
+
+def test_the_exported_network_plays_as_the_module_does(tmp_path: Path) -> None:
+    """The module sees kinds in market order, the agent sees them as they are."""
+    module = new_network()
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     export(module, {"steps": 1}).save(tmp_path / "agent.safetensors")
@@ -177,15 +188,32 @@ def test_the_exported_network_plays_as_the_module_does(tmp_path: Path, advised: 
     games = GameBatch(300, np.resize([2, 3, 4], 300), seed=0)
     games.play_random(40)
     games.reset()
-    masks = games.action_mask()
-    seen = agent.network.look(games)
-    batch = {Columns.OBS: {SEEN: torch.from_numpy(seen), MASK: torch.from_numpy(masks)}}
+    seen, order = games.observe(), symmetry.market_order(games.observe())
+    masks = symmetry.permute_masks(games.action_mask(), order)
+    canonical = symmetry.permute_observations(seen, order)
+    batch = {Columns.OBS: {SEEN: torch.from_numpy(canonical), MASK: torch.from_numpy(masks)}}
     with torch.no_grad():
         output = module.forward_inference(batch)[Columns.ACTION_DIST_INPUTS]
         values = module.compute_values(batch)
-    assert (masks[np.arange(300), output.argmax(dim=1)] == 1).all()
-    np.testing.assert_array_equal(agent.act(PublicView(games), np.arange(300)), output.argmax(dim=1).numpy())
+    best = output.argmax(dim=1).numpy()
+    assert (masks[np.arange(300), best] == 1).all()
+    brought_back = symmetry.permute_actions(best, symmetry.inverse(order))
+    np.testing.assert_array_equal(agent.act(PublicView(games), np.arange(300)), brought_back)
     np.testing.assert_allclose(agent.network.evaluate(seen)[1], values.numpy(), atol=1e-3)
+
+
+def test_heads_that_are_not_used_are_not_trained() -> None:
+    module = new_network().module
+    frozen = {name for name, parameter in module.named_parameters() if not parameter.requires_grad}
+    assert frozen == {f"{head}.{part}" for head in ("value", "auxiliary") for part in ("weight", "bias")}
+
+
+def test_presets_are_those_of_the_other_recipe() -> None:
+    shared = {field.name for field in dataclasses.fields(SelfPlaySettings)}
+    assert rllib.PRESETS.keys() == ppo.PRESETS.keys()
+    for name, (_, preset) in rllib.PRESETS.items():
+        theirs = ppo.PRESETS[name][1]
+        assert all(getattr(preset, field) == getattr(theirs, field) for field in shared), name
 
 
 # --- runs
@@ -204,12 +232,12 @@ def test_a_short_training_beats_random(tmp_path: Path) -> None:
 def test_a_run_goes_on_from_its_checkpoint_with_weights_and_league(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     new_folder(folder, TINY)
-    first = rllib.train(dataclasses.replace(TINY, steps=2 * 12 * 16), folder)
+    first = rllib.train(dataclasses.replace(TINY, total_timesteps=2 * ROLLOUT), folder)
     settings = read_settings(folder, RllibSettings)
     assert settings == TINY
     training = rllib.Training(settings, folder)
     training.resume()
-    assert training.steps == 2 * 12 * 16 and training.algorithm.iteration == 2
+    assert training.steps == 2 * ROLLOUT and training.algorithm.iteration == 2
     for name, tensor in training.network().tensors.items():
         np.testing.assert_allclose(tensor, np.asarray(first.tensors[name], np.float32), atol=2e-3)  # saved as float16
     pool = training.algorithm.env_runner.env.pool
@@ -217,7 +245,7 @@ def test_a_run_goes_on_from_its_checkpoint_with_weights_and_league(tmp_path: Pat
     training.algorithm.stop()
 
     rllib.main(["--resume", str(folder)])
-    assert Network.load(folder / AGENT).training["steps"] == TINY.steps
+    assert EntityNetwork.load(folder / AGENT).training["steps"] == TINY.total_timesteps
     lines = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
     assert [line["steps"] for line in lines] == [192, 384, 576]
     assert len(list((folder / rllib.CHECKPOINTS).iterdir())) == 1
@@ -225,8 +253,8 @@ def test_a_run_goes_on_from_its_checkpoint_with_weights_and_league(tmp_path: Pat
 
 @pytest.mark.usefixtures("_ray")
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="5 runners cannot share 12 tables equally"):
-        rllib.make_config(dataclasses.replace(TINY, runners=5))
+    with pytest.raises(InvalidArgument, match="5 runners cannot share 12 games equally"):
+        rllib.make_config(dataclasses.replace(TINY, n_runners=5))
     new_folder(tmp_path / "run", TINY)
     with locked(tmp_path / "run"), pytest.raises(InvalidArgument, match="another process works in"):
         rllib.main(["--resume", str(tmp_path / "run")])
@@ -235,10 +263,10 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    new_folder(folder, dataclasses.replace(TINY, steps=12 * 16))
+    new_folder(folder, dataclasses.replace(TINY, total_timesteps=ROLLOUT))
     (folder / METRICS).write_text('{"steps": 99}\n')
     rllib.main(["--resume", str(folder)])
-    assert [json.loads(line)["steps"] for line in (folder / METRICS).read_text().splitlines()] == [12 * 16]
+    assert [json.loads(line)["steps"] for line in (folder / METRICS).read_text().splitlines()] == [ROLLOUT]
     (checkpoint,) = (folder / rllib.CHECKPOINTS).iterdir()
     rllib.check(checkpoint)
     for path in [path for path in checkpoint.rglob("*") if path.is_file()]:
@@ -274,11 +302,7 @@ def test_without_ray_it_says_what_to_install(module: str) -> None:
 
 @pytest.mark.usefixtures("_ray")
 def test_a_tournament_on_ray_is_the_one_played_here(tmp_path: Path) -> None:
-    observations, choices = spaces(False)
-    module = MaskedNetwork(
-        observation_space=observations, action_space=choices, model_config={"hidden": (8,)}, inference_only=False
-    )
-    agents = ["random", "greedy", "mcts:4", PolicyAgent(export(module, {}), temperature=1.0)]
+    agents = ["random", "greedy", "mcts:4", PolicyAgent(export(new_network(), {}), temperature=1.0)]
     runs = []
     for ray_too in (False, True):
         run = Run(agents, 3, 4, seed=7, folder=tmp_path / str(ray_too), records=1)
@@ -324,15 +348,15 @@ def test_an_agent_from_another_process_finds_the_compiled_code() -> None:
     code = """
 import pickle, sys
 import numpy as np
-from montecristo_agents import greedy, mcts, policy
+from montecristo_agents import entity, greedy, mcts, policy
 from montecristo_env import GameBatch, PublicView
 for agent in pickle.loads(sys.stdin.buffer.read()):
     agent.act(PublicView(GameBatch(2, 2, seed=0)), np.arange(2))
-print(greedy.library._ready, mcts.library._ready, policy._library._ready)
+print(greedy.library._ready, mcts.library._ready, entity.library._ready, policy._library._ready)
 """
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, input=pickle.dumps(agents), capture_output=True, check=True)
-    assert done.stdout.split() == [b"True"] * 3
+    assert done.stdout.split() == [b"True"] * 4
 
 
 # --- many machines
@@ -340,7 +364,7 @@ print(greedy.library._ready, mcts.library._ready, policy._library._ready)
 
 def test_training_goes_on_when_a_machine_dies_and_the_checkpoint_restores(tmp_path: Path) -> None:
     ray.shutdown()
-    settings = dataclasses.replace(TINY, runners=2)
+    settings = dataclasses.replace(TINY, n_runners=2)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": SMALL})
     nodes = [cluster.add_node(num_cpus=1, object_store_memory=SMALL) for _ in range(2)]
     try:
@@ -354,7 +378,7 @@ def test_training_goes_on_when_a_machine_dies_and_the_checkpoint_restores(tmp_pa
         before = training.steps
         for _ in range(4):
             training.update()
-        assert training.steps >= before + 4 * settings.tables * settings.rollout
+        assert training.steps >= before + 4 * settings.n_envs * settings.n_steps
         until = time.monotonic() + LONG
         while group.num_healthy_remote_workers() < 2 and time.monotonic() < until:
             training.update()  # the lost runner starts again on the machine that is left

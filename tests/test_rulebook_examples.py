@@ -7,7 +7,7 @@ import pytest
 
 from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, A, B, C, D, F, Table, all_pieces
 from montecristo_env import GameBatch, Lane, Ruleset, Zone
-from montecristo_env.core._jit import INTERPRETED
+from montecristo_env.core.jit import INTERPRETED
 
 pytestmark = [pytest.mark.engine, pytest.mark.interpreted]
 

@@ -222,7 +222,7 @@ def test_a_slow_disk_holds_up_its_own_table_alone(
 
     with connected(client, identity, table.sit(0), table.sit(1)) as socket, connected(client, other) as watcher:
         view = awaited(socket, "table")
-        monkeypatch.setattr("montecristo_env.web.sessions.write_whole", write)
+        monkeypatch.setattr("montecristo_env.web.sessions.atomic_write", write)
         socket.send_json({"do": "move", "action": view["legal"][0]["action"], "at": view["at"]})
         assert "fly" in refused(watcher, {"do": "fly"})  # is answered meanwhile
         with connected(client, identity) as late:
@@ -563,7 +563,7 @@ def test_a_full_disk_is_told_and_the_game_goes_on(client: TestClient, store: Ses
     def fail(*args: Any, **settings: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("montecristo_env.web.sessions.write_whole", fail)
+    monkeypatch.setattr("montecristo_env.web.sessions.atomic_write", fail)
     with connected(client, identity, *tokens) as socket:
         view = awaited(socket, "table")
         for _ in range(2):
@@ -1094,7 +1094,7 @@ def test_all_installed_agents_that_need_no_settings_are_offered_and_made_when_as
 
     monkeypatch.setattr("montecristo_env.web.sessions.make_agent", make)
     store = SessionStore(tmp_path)
-    assert {"greedy", "random", "mcts", "ppo"} <= set(store.agents)
+    assert {"greedy", "random", "mcts", "ppo", "alphazero"} <= set(store.agents)
     assert not {"human", "policy", "policy+mcts"} & set(store.agents)
     _, table = opened(store, "human", "random", "greedy")
     store.load()
@@ -1153,20 +1153,6 @@ def test_help_of_which_nobody_reads_the_end_ends_quietly(module: str) -> None:
     with open(writing, "wb") as gone:
         done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (141, b"")
-
-
-def test_the_address_is_told_before_anything_is_compiled(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "montecristo_env.play", "--no-browser", "--port", "0", "--folder", str(tmp_path)]
-    command += ["--players", "human", "greedy"]
-    env = os.environ | {"MONTECRISTO_CACHE_DIR": str(tmp_path / "cache")}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=env, stdout=pipe, stderr=subprocess.STDOUT, text=True) as server:
-        try:
-            assert server.stdout is not None
-            lines = [server.stdout.readline() for _ in range(3)]
-        finally:
-            server.kill()
-    assert lines[0].startswith("Open http://127.0.0.1:") and "compiling" in lines[2]
 
 
 def test_a_killed_server_goes_on_with_all_games(tmp_path: Path) -> None:

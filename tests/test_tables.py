@@ -1,6 +1,8 @@
 """The tables in the documentation of the environment are those of the code."""
 
-from montecristo_env import actions, montecristo_v0, observation, tables
+import tables
+
+from montecristo_env import actions, montecristo_v0, observation
 
 
 def test_page_has_the_observation_table() -> None:

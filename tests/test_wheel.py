@@ -1,9 +1,12 @@
 """What users get: the built wheel in an empty environment, and each extra alone, with what the README promises."""
 
+import ast
+import inspect
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import textwrap
 import venv
 import zipfile
@@ -14,24 +17,41 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from montecristo_env.core import library
+from montecristo_env.core.jit import INTERPRETED
+from test_frozen import FROZEN_MANY, MANY, signature
 from test_readme import BLOCKS
 
 ROOT = Path(__file__).resolve().parent.parent
+LARGEST = 15_000_000  # bytes of a wheel or an sdist
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
-PACKAGES = {"montecristo_env", "montecristo_agents", "montecristo_train"}
+PACKAGES = {"montecristo_env", "montecristo_agents", "montecristo_train", "montecristo_verifiers"}
 
-ONE_GAME = """
+EVERY_AGENT = """
+    import importlib.util
+
     import numpy as np
 
     import montecristo_env
-    from montecristo_env import GameBatch
+    from montecristo_env import GameBatch, PublicView, make_agent
 
-    rng = np.random.default_rng(0)
-    g = GameBatch(num_games=1, num_players=3, seed=0)
-    while not (g.terminated[0] or g.truncated[0]):
-        g.step(rng.choice(np.flatnonzero(g.action_mask()[0]), size=1))
-    assert g.winners[0].any()
+    for agent in ("random", "greedy", "flat-mc:2", "mcts:20", "ppo", "ppo:lookahead=1", "alphazero:8"):
+        player, games = make_agent(agent), GameBatch(3, [2, 3, 4], seed=0)
+        while not games.over.all():
+            rows = np.flatnonzero(~games.over)
+            games.step(player.act(PublicView(games), rows), rows)
+        assert games.winners.any(axis=1).all()
+    assert importlib.util.find_spec("numba") is None and importlib.util.find_spec("llvmlite") is None
     print(montecristo_env.__file__)
+"""
+FROZEN_IMPORTS = """
+import hashlib
+from montecristo_env import Ruleset
+from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
+from montecristo_env.ruleset import VARIANTS
+Signature = dict
+ALL_VARIANTS = Ruleset(**{name: values[-1] for name, values in VARIANTS.items()})
+PUBLIC_FIELDS = sorted(set(STATE.names or ()) - set(HIDDEN_FIELDS))
 """
 
 
@@ -42,16 +62,33 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> s
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # Built from a copy: nothing is left behind among the sources, and no stale build folder slips into the wheel.
-    sources = tmp_path_factory.mktemp("sources") / "project"
-    ignored = shutil.ignore_patterns(".git", ".venv", "build", "dist", "runs", "*.egg-info", "__pycache__", ".*_cache")
-    shutil.copytree(ROOT, sources, ignore=ignored)
-    folder = tmp_path_factory.mktemp("wheel")
-    pip_wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
-    run(*pip_wheel, sources, cwd=sources)
-    (built,) = folder.glob("*.whl")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy to build from: nothing is left behind among the sources, and no stale build slips into the wheel."""
+    folder = tmp_path_factory.mktemp("sources") / "project"
+    ignored = shutil.ignore_patterns(
+        ".git", ".venv", "build", "dist", "runs", "*.egg-info", "__pycache__", ".*_cache", "kernels*"
+    )
+    shutil.copytree(ROOT, folder, ignore=ignored)
+    return folder
+
+
+def build(kind: str, sources: Path, folder: Path) -> Path:
+    """The one file that is built; the kernels are those that the other tests run with, built from the same sources."""
+    env = os.environ | {"MONTECRISTO_KERNELS": str(library.FOLDER), "MONTECRISTO_TARGET": library.native_target()}
+    command = [sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--skip-dependency-check"]
+    run(*command, "--outdir", folder, sources, cwd=sources, env=env)
+    (built,) = folder.iterdir()
     return built
+
+
+@pytest.fixture(scope="module")
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", sources, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("sdist", sources, tmp_path_factory.mktemp("sdist"))
 
 
 @pytest.fixture(scope="module")
@@ -63,34 +100,79 @@ def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_wheel_holds_the_three_typed_packages_and_nothing_else(wheel: Path) -> None:
+def test_wheel_holds_the_typed_packages_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         files = [name for name in archive.namelist() if ".dist-info/" not in name]
     assert {name.split("/")[0] for name in files} == PACKAGES
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(files)
     pages = {path.name for path in (ROOT / "montecristo_env/web/static").iterdir()}
     assert {f"montecristo_env/web/static/{name}" for name in pages} <= set(files)
+    assert {f"montecristo_agents/models/{name}.safetensors" for name in ("ppo", "alphazero")} <= set(files)
     assert not [name for name in files if "tests/" in name or "test_" in name]
+    kernels = {Path(name).name for name in files if "kernels/" in name}
+    assert {library.MANIFEST, library.file_name(library.native_target())} <= kernels
+    assert all(library.native_target() in name for name in kernels - {library.MANIFEST})
+    assert "-py3-none-" in wheel.name and not wheel.name.endswith("-any.whl")
 
 
-def test_installed_wheel_plays_a_game(wheel: Path, tmp_path: Path) -> None:
+def contents(wheel: Path) -> dict[str, int]:
+    """A checksum for every file but the one that lists them."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {file.filename: file.CRC for file in archive.infolist() if not file.filename.endswith("/RECORD")}
+
+
+def test_the_sdist_builds_the_same_wheel_and_holds_what_a_packager_needs(
+    wheel: Path, sdist: Path, tmp_path: Path
+) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (source,) = (tmp_path / "unpacked").iterdir()
+    for name in ("LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "constraints.txt", "tests/reference.py"):
+        assert (source / name).is_file(), name
+    again = build("wheel", source, tmp_path / "again")
+    assert again.name == wheel.name
+    assert contents(again) == contents(wheel)
+
+
+def test_wheel_and_sdist_are_small_and_pass_the_checks_of_the_package_index(wheel: Path, sdist: Path) -> None:
+    for tool in ("twine", "check_wheel_contents"):
+        pytest.importorskip(tool)
+    assert max(wheel.stat().st_size, sdist.stat().st_size) < LARGEST
+    run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist, cwd=ROOT)
+    run(sys.executable, "-m", "check_wheel_contents", wheel, cwd=ROOT)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="plain Python needs no wheel, which brings compiled kernels")
+def test_the_wheel_in_an_empty_environment_plays_every_agent_and_the_frozen_games(wheel: Path, tmp_path: Path) -> None:
+    """Without Numba; `safetensors` is for the networks."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "NUMBA_"))}
-    env["MONTECRISTO_CACHE_DIR"] = str(tmp_path / "cache")
     home = tmp_path / "venv"
     run(sys.executable, "-m", "venv", home, cwd=tmp_path, env=env)
     python = home / SCRIPTS / "python"
-    install = ["-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel]
+    install = ["-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel, "safetensors"]
     run(python, *install, cwd=tmp_path, env=env)
 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    imported_from = run(python, "-I", "-c", textwrap.dedent(ONE_GAME), cwd=elsewhere, env=env)
-    assert Path(imported_from.strip()).is_relative_to(home)
+    code = (
+        textwrap.dedent(EVERY_AGENT) + FROZEN_IMPORTS + inspect.getsource(signature) + f"\nprint(signature({MANY}))\n"
+    )
+    done = subprocess.run([python, "-I", "-c", code], cwd=elsewhere, env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    imported_from, found = done.stdout.splitlines()
+    assert Path(imported_from).is_relative_to(home)
+    assert ast.literal_eval(found) == FROZEN_MANY
 
 
 # --- Each extra alone -------------------------------------------------------------------------------------------------
 
-PETTINGZOO, SB3, BATCH, ARENA = BLOCKS
+PETTINGZOO, ARENA = BLOCKS
+
+SB3 = """
+from montecristo_env.sb3 import MonteCristoVecEnv
+
+assert MonteCristoVecEnv(2).reset().shape[0] == 2
+"""
 
 RENDER = """
 from montecristo_env import montecristo_v0
@@ -100,11 +182,17 @@ env.reset(seed=0)
 assert env.render().ndim == 3
 """
 
+TORCHRL = """
+from montecristo_env.torchrl import MonteCristoTorchEnv
+
+assert MonteCristoTorchEnv(4).rollout(3).shape == (4, 3)
+"""
+
 SAVE_A_RECORD = """
 from montecristo_env import GameBatch, GameRecord
 
 games = GameBatch(1, 2, seed=0)
-record = GameRecord.follow(games)
+record = GameRecord.record(games)
 games.play_random(5)
 record.save("game.json")
 """
@@ -122,17 +210,30 @@ finally:
     server.kill()
 """
 
-# What Python is called with, by extra. Training and Ray are only started: other tests let them work.
+# What Python is called with, by extra. `make frameworks` tests verifiers and openenv in environments of their own.
+# Training and Ray are only started: other tests let them work.
 PROMISED: dict[str, list[list[str]]] = {
-    "": [["-c", PETTINGZOO], ["-c", BATCH]],
-    "sb3": [["-c", SB3], ["-m", "montecristo_train.ppo", "--help"], ["-m", "montecristo_train.exploit", "--help"]],
+    "": [["-c", PETTINGZOO]],
+    "sb3": [
+        ["-c", SB3],
+        *(["-m", f"montecristo_train.{recipe}", "--help"] for recipe in ("ppo", "alphazero", "exploit", "sb3_minimal")),
+    ],
     "arena": [
         ["-c", ARENA],
         ["-m", "montecristo_agents.arena", "random", "greedy", "ppo", "--players", "2", "--deals", "1"],
+        ["-m", "montecristo_agents.arena", "alphazero", "alphazero:8", "--players", "2", "--deals", "1"],
     ],
     "rllib": [["-m", "montecristo_train.rllib", "--help"], ["-c", "import montecristo_agents.cluster"]],
     "render": [["-c", RENDER]],
+    "openspiel": [
+        ["-c", "import montecristo_env.openspiel, pyspiel; pyspiel.load_game('python_montecristo').new_initial_state()"]
+    ],
     "web": [["-c", SERVE], ["-c", SAVE_A_RECORD], ["-m", "montecristo_env.replay", "game.json", "--annotate", "ppo"]],
+    "llm": [["-c", "from montecristo_env import make_agent; make_agent('llm:any:base_url=http://127.0.0.1:9/v1')"]],
+    "textarena": [
+        ["-c", "import montecristo_env.text.textarena, textarena; textarena.make('MonteCristo-v0').reset(2)"]
+    ],
+    "torchrl": [["-c", TORCHRL], ["-m", "montecristo_train.torchrl", "--help"]],
 }
 
 MISSING = {
@@ -140,7 +241,13 @@ MISSING = {
     "arena": ["-m", "montecristo_agents.arena", "random", "greedy"],
     "rllib": ["-c", "import montecristo_agents.cluster"],
     "render": ["-c", RENDER],
+    "openspiel": ["-c", "import montecristo_env.openspiel"],
     "web": ["-m", "montecristo_env.play"],
+    "llm": ["-c", "import montecristo_agents.llm"],
+    "textarena": ["-c", "import montecristo_env.text.textarena"],
+    "verifiers": ["-c", "import montecristo_verifiers"],
+    "openenv": ["-c", "import montecristo_env.text.openenv"],
+    "torchrl": ["-c", "import montecristo_env.torchrl"],
 }
 
 
@@ -206,7 +313,8 @@ def test_what_the_readme_promises_works_with_its_extra_alone(alone: tuple[str, P
 
 def test_what_an_extra_lacks_is_named(alone: tuple[str, Path], tmp_path: Path) -> None:
     extra, python = alone
-    brought = {"": (), "sb3": ("sb3", "arena"), "rllib": ("rllib", "sb3", "arena")}.get(extra, (extra,))
+    more = {"sb3": ("arena",), "rllib": ("sb3", "arena"), "textarena": ("llm",), "torchrl": ("arena",)}
+    brought = (extra, *more.get(extra, ()))
     for other, command in MISSING.items():
         if other in brought:
             continue

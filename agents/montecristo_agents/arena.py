@@ -15,7 +15,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import montecristo_env
+from montecristo_agents.dataset import GAMES_PER_SHARD, Dataset, DatasetWriter
 from montecristo_agents.extras import (
     BarColumn,
     Console,
@@ -33,12 +34,14 @@ from montecristo_agents.extras import (
     TimeRemainingColumn,
     tyro,
 )
+from montecristo_agents.luck import LuckMeter
 from montecristo_agents.matches import Match, Played, Results, deal_seeds
-from montecristo_agents.report import Report, make_report
+from montecristo_agents.report import Report, deal_results, make_report
+from montecristo_agents.sequential import ALPHA, Claim, SequentialTest, Verdict
 from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
 from montecristo_env.commands import INTERRUPTED, quiet_pipe
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
-from montecristo_env.files import is_empty, locked, write_whole
+from montecristo_env.files import atomic_write, is_empty, locked
 from montecristo_env.ruleset import RulesetLike
 
 CHUNK_SECONDS = 30.0  # what is played between two savings takes about so long: slow agents need many games at once
@@ -63,6 +66,10 @@ def play(
     folder: str | Path | None = None,
     records: int = 0,
     focus: int | None = None,
+    adjust: bool | LuckMeter = False,
+    until: str = "",
+    alpha: float = ALPHA,
+    dataset: str | Path | None = None,
     progress: bool = True,
     ray: bool = False,
 ) -> Report:
@@ -74,7 +81,20 @@ def play(
     report.pair("random", my_agent.name).win_rate
     ```
     """
-    run = Run(agents, players, deals, seed, ruleset=ruleset, folder=folder, records=records, focus=focus)
+    run = Run(
+        agents,
+        players,
+        deals,
+        seed,
+        ruleset=ruleset,
+        folder=folder,
+        records=records,
+        focus=focus,
+        adjust=adjust,
+        until=until,
+        alpha=alpha,
+        dataset=dataset,
+    )
     run.play(progress, ray)
     return run.report()
 
@@ -92,6 +112,12 @@ class Run:
         folder: where to keep what is done; nowhere if None. A folder with another run in it is refused.
         records: of so many deals all games are recorded, in the folder.
         focus: the number of an agent: then the others meet only this one, and not each other.
+        adjust: whether to report results without the luck of draws, too (see `luck`), with the shipped network's
+            values or those of a meter. The games are the same, but take longer.
+        until: a claim, such as "greedy beats random by 10 Elo": the run ends with the deal that decides it (see
+            `sequential`), or after all `deals`. It is decided by adjusted results if there are any.
+        alpha: how often the claim may be accepted of equals, and how often rejected if it is true.
+        dataset: a folder for all decisions of all games, as NumPy shards (see `dataset`); nowhere if None.
     """
 
     def __init__(
@@ -105,6 +131,10 @@ class Run:
         folder: str | Path | None = None,
         records: int = 0,
         focus: int | None = None,
+        adjust: bool | LuckMeter = False,
+        until: str = "",
+        alpha: float = ALPHA,
+        dataset: str | Path | None = None,
     ) -> None:
         if isinstance(agents, str) or len(agents) < 2:
             raise InvalidArgument(f"the arena needs two agents or more, but got {agents!r}")
@@ -117,9 +147,12 @@ class Run:
             raise InvalidArgument("records need a folder")
         made = {agent: make_agent(agent) for agent in agents if isinstance(agent, str)}  # each name once
         objects = [made[agent] if isinstance(agent, str) else make_agent(agent) for agent in agents]
-        self.match = Match(objects, players, deal_seeds(seed, deals), ruleset, focus)
+        meter = LuckMeter.shipped() if adjust is True else adjust or None
+        self.match = Match(objects, players, deal_seeds(seed, deals), ruleset, focus, meter)
         called = [agent if isinstance(agent, str) else agent.name for agent in agents]
         self.names = _tell_apart(called)
+        self.test = SequentialTest(Claim.parse(until), players, alpha) if until else None
+        self._claimed = self._find_claimed(focus)
         self.settings: dict[str, Any] = {
             "agents": [
                 {"name": name, "sha256": model_hash(agent)} for name, agent in zip(called, objects, strict=True)
@@ -130,12 +163,52 @@ class Run:
             "ruleset": self.match.ruleset.to_dict(),
             "records": records,
             "focus": focus,
+            "adjust": None if meter is None else meter.settings,
+            "until": None if self.test is None else {"claim": str(self.test.claim), "alpha": alpha},
+            "dataset": dataset is not None,
             "version": montecristo_env.__version__,
         }
         self.settings = json.loads(json.dumps(self.settings))  # as it will be read again
         self.recorded_rounds = records * len(self.match.tables)
         self.folder = None if folder is None else _Folder(Path(folder), self.settings)
         self.results: list[Results] = [] if self.folder is None else self.folder.load(self.match)
+        self.dataset = None if dataset is None else DatasetWriter(dataset, self.settings)
+        if self.dataset is not None and len(Dataset(self.dataset.folder)) < len(self.results):
+            raise InvalidArgument(
+                f"{dataset} lacks games that {folder} says were played: begin with both folders empty"
+            )
+
+    def _find_claimed(self, focus: int | None) -> tuple[int, int] | None:
+        """The numbers of the two agents that the claim is about."""
+        if self.test is None:
+            return None
+        pair = self.test.claim.agent, self.test.claim.opponent
+        for name in pair:
+            if name not in self.names:
+                raise InvalidArgument(f"the claim is about {name!r}, but these play: {', '.join(self.names)}")
+        agent, opponent = (self.names.index(name) for name in pair)
+        if agent == opponent or focus not in (None, agent, opponent):
+            raise InvalidArgument(f"{pair[0]} and {pair[1]} do not meet: a claim is about two agents that do")
+        return agent, opponent
+
+    def verdict(self) -> Verdict | None:
+        """What the sequential test says of the deals that are done, if there is one."""
+        if self.test is None or self._claimed is None:
+            return None
+        if self.deals == 0:
+            return self.test.verdict(np.zeros(0))
+        return self.test.verdict(deal_results(self.match, Results.join(self.results), self._claimed, self._adjusted))
+
+    @property
+    def _adjusted(self) -> bool:
+        """Whether a claim is decided by results without luck."""
+        return self.match.meter is not None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing left to play: all rounds are done, or the claim is decided."""
+        verdict = self.verdict()
+        return self.rounds == self.match.rounds or (verdict is not None and verdict.decision != "open")
 
     @property
     def rounds(self) -> int:
@@ -165,14 +238,16 @@ class Run:
 
     def _play(self, progress: bool, ray: bool) -> None:
         n = self.match.players
-        if self.rounds == self.match.rounds:
+        if self.is_done:
             return
         chunks = self._play_on_ray() if ray else self._play_here()
         with _progress_bar(progress and not self.match.interactive) as bar:
             task = bar.add_task("playing", total=self.match.rounds * n, completed=self.rounds * n, rate=0.0)
             begun, before = time.perf_counter(), self.rounds
-            for results, records in chunks:
+            for results, records, decisions in chunks:
                 first = self.rounds
+                if self.dataset is not None and decisions is not None:
+                    self.dataset.save(first, first + len(results), decisions)
                 if self.folder is not None:
                     for place, record in enumerate(records):
                         deal, table = divmod(first + place // n, len(self.match.tables))
@@ -180,18 +255,23 @@ class Run:
                     self.folder.save(first, results)
                 self.results.append(results)
                 rate = (self.rounds - before) * n / (time.perf_counter() - begun)
-                bar.update(task, completed=self.rounds * n, rate=rate)
+                verdict = self.verdict()
+                state = "playing" if verdict is None or self.test is None else f"{self.test.claim}: {verdict},"
+                bar.update(task, completed=self.rounds * n, rate=rate, description=state)
+                if verdict is not None and verdict.decision != "open":
+                    chunks.close()  # on Ray, others may be under way
+                    break
 
-    def _play_here(self) -> Iterator[Played]:
+    def _play_here(self) -> Generator[Played]:
         """Chunk after chunk, of a size that takes some seconds."""
         size = 1
         while (first := self.rounds) < self.match.rounds:
             end = self._end_of_chunk(first, size)
             start = time.perf_counter()
-            yield self.match.play(first, end, self._recorded_names(first))
+            yield self.match.play(first, end, self._recorded_names(first), self.dataset is not None)
             size = _next_size(end - first, time.perf_counter() - start, CHUNK_GAMES // self.match.players)
 
-    def _play_on_ray(self) -> Iterator[Played]:
+    def _play_on_ray(self) -> Generator[Played]:
         """Many chunks at a time, in order: all of one size, so that every task has some of each table's rounds."""
         from montecristo_agents.cluster import cores, play_in_order  # Ray is an extra
 
@@ -200,12 +280,14 @@ class Run:
         chunks, first = [], self.rounds
         while first < self.match.rounds:
             end = self._end_of_chunk(first, size)
-            chunks.append((first, end, self._recorded_names(first)))
+            chunks.append((first, end, self._recorded_names(first), self.dataset is not None))
             first = end
         return play_in_order(self.match, chunks)
 
     def _end_of_chunk(self, first: int, size: int) -> int:
-        """Rounds that are recorded and others do not share a chunk."""
+        """Rounds that are recorded and others do not share a chunk; those of a shard are always as many."""
+        if self.dataset is not None:
+            size = max(1, GAMES_PER_SHARD // self.match.players)
         return min(first + size, self.recorded_rounds if first < self.recorded_rounds else self.match.rounds)
 
     def _recorded_names(self, first: int) -> list[str] | None:
@@ -215,7 +297,13 @@ class Run:
         """What the deals that are done have shown."""
         if self.deals == 0:
             raise InvalidArgument("no deal has been played at all tables yet, so there is nothing to report")
-        return make_report(self.settings, self.names, self.match, Results.join(self.results))
+        results, verdict = Results.join(self.results), self.verdict()
+        if verdict is None or self.test is None or self._claimed is None:
+            return make_report(self.settings, self.names, self.match, results)
+        results = results.first(verdict.deals * len(self.match.tables))  # what was played beyond was not needed
+        decided_by = deal_results(self.match, results, self._claimed, self._adjusted)
+        test = self.test.describe(decided_by, deal_results(self.match, results, self._claimed))
+        return make_report(self.settings, self.names, self.match, results, test)
 
 
 class _Folder:
@@ -235,7 +323,7 @@ class _Folder:
                 self.chunks.mkdir(exist_ok=True)
                 if settings["records"]:
                     self.records.mkdir(exist_ok=True)
-                write_whole(known, (json.dumps(settings, indent=2) + "\n").encode())
+                atomic_write(known, (json.dumps(settings, indent=2) + "\n").encode())
         except MonteCristoError:
             raise
         except OSError as error:
@@ -247,7 +335,7 @@ class _Folder:
         """Keeps the results of the rounds from `first`."""
         content = io.BytesIO()
         np.savez(content, **vars(results))
-        write_whole(self.chunks / f"{first:010}-{first + len(results):010}.npz", content.getvalue())
+        atomic_write(self.chunks / f"{first:010}-{first + len(results):010}.npz", content.getvalue())
 
     def load(self, match: Match) -> list[Results]:
         """The results of all rounds that are done."""
@@ -271,7 +359,7 @@ def _load_chunk(path: Path, rounds: int, match: Match) -> Results:
     try:
         with np.load(path) as saved:
             results = Results(**saved)
-        results.check(rounds, match.players, len(match.agents))
+        results.check(rounds, match.players, len(match.agents), match.signals)
     except Exception as error:  # a damaged archive has many ways to say so
         raise InvalidArgument(f"{path} is damaged ({error}): delete it and what follows it") from None
     return results
@@ -356,6 +444,16 @@ class Options:
     """Where results, tables and pictures go; default: a folder of its own for these settings in runs/arena."""
     records: int = 0
     """Record all games of so many deals, as JSON, in the folder."""
+    adjust: bool = False
+    """Report results without the luck of draws, too: unbiased, with narrower intervals between strong agents."""
+    value_model: Path | None = None
+    """With --adjust: a model file whose values measure luck; default: that of alphazero."""
+    until: str = ""
+    """A claim, such as "mcts:200 beats greedy by 10 Elo": stop when it is decided, after --deals at the latest."""
+    alpha: float = ALPHA
+    """With --until: how often equals may pass for better, and how often a true claim may be rejected."""
+    dataset: Path | None = None
+    """A folder for all decisions of all games, as compressed NumPy shards to learn from."""
     ray: bool = False
     """Play on the Ray cluster that this machine belongs to, or on a local one; the games are the same."""
 
@@ -378,7 +476,12 @@ def main() -> None:
 
 def _run(options: Options, folder: Path) -> None:
     """Plays and reports; after Ctrl-C too, what is done until then."""
-    run = Run(**{name: value for name, value in asdict(options).items() if name != "ray"} | {"folder": folder})
+    settings = asdict(options) | {"folder": folder}
+    del settings["ray"]
+    model = settings.pop("value_model")
+    if options.adjust and model is not None:
+        settings["adjust"] = LuckMeter.load(model)
+    run = Run(**settings)
     interrupted = False
     try:
         run.play(ray=options.ray)
@@ -388,6 +491,9 @@ def _run(options: Options, folder: Path) -> None:
         report = run.report()
         report.save(folder)
         report.print(Console())
+        for agent in {id(agent): agent for agent in run.match.agents}.values():
+            if told := getattr(agent, "usage_report", None):  # language models: calls, tokens, illegal answers
+                print(told())
         print(f"All of it is in {folder}.")
     if interrupted:
         raise KeyboardInterrupt(f"after {run.deals} of {options.deals} deals")
@@ -397,6 +503,7 @@ def _default_folder(options: Options) -> Path:
     """A folder of its own for these settings: a readable name and a hash."""
     rules = str(Ruleset.parse(options.ruleset))  # however they are written
     settings = {**asdict(options), "ruleset": rules, "folder": None, "version": montecristo_env.__version__}
+    settings |= {"value_model": str(options.value_model or ""), "dataset": str(options.dataset or "")}
     del settings["ray"]  # the same run, wherever it is played
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     name = re.sub(r"[^\w.]+", "-", "-".join(options.agents))[:_FOLDER_NAME_LENGTH]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents.arena import play
-from montecristo_agents.ladder import LADDER, split_installed
+from montecristo_agents.ladder import STANDARD, split_installed
 from montecristo_agents.report import Report
 from montecristo_env import Agent, InvalidArgument, PublicView, actions, make_agent, observation
 from montecristo_env.games import action_codes
@@ -35,7 +35,7 @@ def benchmark(
     seed: int = 0,
     *,
     name: str | None = None,
-    against: Sequence[str | Agent] = LADDER,
+    against: Sequence[str | Agent] = STANDARD,
     ruleset: RulesetLike = None,
     folder: str | Path | None = None,
     progress: bool = True,

@@ -1,7 +1,7 @@
 """Matches on a Ray cluster: chunks of rounds as tasks, on as many cores as there are."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import TypeAlias
 
 from montecristo_agents.matches import Match, Played
@@ -11,7 +11,7 @@ try:
 except ImportError as error:
     raise ImportError("tournaments on Ray need ray: pip install 'montecristo-env[rllib]'") from error
 
-Chunk: TypeAlias = tuple[int, int, list[str] | None]  # first round, the one after the last, names for records
+Chunk: TypeAlias = tuple[int, int, list[str] | None, bool]  # as `Match.play` takes them
 AHEAD = 2  # tasks that are handed out for each core, so that none waits
 
 
@@ -22,7 +22,7 @@ def cores() -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def play_in_order(match: Match, chunks: Sequence[Chunk]) -> Iterator[Played]:
+def play_in_order(match: Match, chunks: Sequence[Chunk]) -> Generator[Played]:
     """What came out of each chunk, one after the other; a task whose machine dies is played again elsewhere."""
     shared = ray.put(match)  # once for each machine, with the weights of all agents
     play = ray.remote(num_cpus=1, max_retries=-1)(_play)
@@ -40,5 +40,5 @@ def play_in_order(match: Match, chunks: Sequence[Chunk]) -> Iterator[Played]:
             ray.cancel(task)
 
 
-def _play(match: Match, first: int, end: int, names: list[str] | None) -> Played:
-    return match.play(first, end, names)
+def _play(match: Match, first: int, end: int, names: list[str] | None, log: bool) -> Played:
+    return match.play(first, end, names, log)

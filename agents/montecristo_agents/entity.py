@@ -5,7 +5,6 @@ Counts go in as they are observed, their scale is part of the weights, and zeros
 trunk is a product of matrices for the whole batch.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,36 +14,19 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from montecristo_agents.policy import (
-    FORMAT,
-    InvalidModel,
-    _check_tensors,
-    _from_json,
-    _read,
-    checksum,
-    layout_hash,
-)
-from montecristo_env import GameBatch, actions, observation
-from montecristo_env.agent import PublicView
-from montecristo_env.commands import missing
-from montecristo_env.core._jit import Library, kernel
-from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS, MIN_PLAYERS
-from montecristo_env.core.layout import STATE, States, aligned_zeros
+from montecristo_agents.models import InvalidModel, check_tensors, read_model, write_model
+from montecristo_env import PublicView, actions, observation
+from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS
+from montecristo_env.core.jit import entry_point, kernel, local_array
+from montecristo_env.core.layout import Float32s, Float32Table, Int8Table, States
 from montecristo_env.core.observation import observe
 from montecristo_env.core.symmetry import KIND_OF_ACTION
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.files import write_whole
-from montecristo_env.threads import ALL_CORES, share
+from montecristo_env.threads import ALL_CORES, parallel_for
 
-try:
-    from safetensors.numpy import save as safetensors_bytes
-except ImportError as error:
-    raise missing("a network player", error.name, "arena") from error
-
-ARCHITECTURE = "entity"
 SIZES = ("pair", "entity", "hidden")  # of the layers, in the header of a file
 ROWS_PER_THREAD = 256  # that are worth a thread
-_HEADER = ("format", "architecture", "layout", "sizes", "training", "checksum")
+MOST_COUNT = 128.0  # how far from 0 an observation can be, being int8
 
 KIND_CODES = np.array([np.flatnonzero(kind == KIND_OF_ACTION) for kind in range(KINDS)])
 """The actions that name each kind, (5, 14): those in a column differ in nothing but the kind."""
@@ -64,6 +46,7 @@ ENTITIES = DUNGEONS + KINDS
 _DUNGEON_ACTIONS, _KIND_ACTIONS = DUNGEON_CODES.shape[1], KIND_CODES.shape[1]
 _VALUE, _WIN = actions.COUNT, actions.COUNT + MAX_PLAYERS
 _ZERO = np.float32(0)
+MOST_UNITS = 2048  # of a layer: compiled code works on the stack
 
 
 class Sizes(NamedTuple):
@@ -164,25 +147,19 @@ class EntityNetwork:
     inputs = observation.SIZE
 
     def __post_init__(self) -> None:
-        _check_tensors(self.tensors, shapes(self.sizes))
-        packed, trunk, heads = _pack(self.tensors)
+        if max(self.sizes) > MOST_UNITS:
+            raise InvalidModel(f"layers have {MOST_UNITS} units at most, but sizes are {tuple(self.sizes)}")
+        check_tensors(self.tensors, shapes(self.sizes))
+        with np.errstate(over="ignore"):  # what is too large is refused
+            packed, trunk, heads = _pack(self.tensors)
+        _check_range(packed, trunk, heads)
         for name, value in (("_packed", packed), ("_trunk", trunk), ("_heads", heads)):
             object.__setattr__(self, name, value)
-        compile_all()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy from another process needs the compiled code here, too, and arrays of its own: Ray's are read-only."""
+        """A copy from another process needs arrays of its own: Ray's are read-only."""
         self.__dict__.update(state)
         self.__post_init__()
-
-    def look(
-        self,
-        games: PublicView | GameBatch,
-        rows: NDArray[np.int64] | None = None,
-        masks: NDArray[np.int8] | None = None,
-    ) -> NDArray[np.int8]:
-        """What it must look at to play these rows, (K, inputs); writes their action masks, too, if given room."""
-        return games.observe(rows=rows, masks=masks)
 
     def evaluate(self, observations: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The logits of all actions, (K, actions.COUNT), and the observer's expected reward "win", (K,).
@@ -193,6 +170,13 @@ class EntityNetwork:
         logits, _, wins = self.forward(observations, ALL_CORES)
         players = np.count_nonzero(observation.view(observations, "present"), axis=-1)
         return logits, ((players * wins[:, 0] - 1) / (players - 1)).astype(np.float32)
+
+    def win_probabilities(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The share of the win that every seat of these games may expect, (K, 4); seats that nobody holds have 0."""
+        wins = self.forward(games.observe(rows=rows), ALL_CORES)[2].astype(np.float64)
+        players, deciders = games.num_players[rows, None], games.current_player[rows, None]
+        seats = np.arange(MAX_PLAYERS)
+        return np.where(seats < players, np.take_along_axis(wins, (seats - deciders) % players, axis=1), 0.0)
 
     def forward(
         self, observations: NDArray[np.int8], threads: int = 1, workspace: "Workspace | None" = None
@@ -212,10 +196,10 @@ class EntityNetwork:
         size = len(seen)
         room = workspace or Workspace(size, self.sizes)
         part: dict[str, int] = {"size": size, "threads": threads, "least": ROWS_PER_THREAD}
-        share(embed, seen, *self._packed[:7], room.dungeon_sums, room.kind_sums, room.features, **part)
+        parallel_for(embed, seen, *self._packed[:7], room.dungeon_sums, room.kind_sums, room.features, **part)
         np.matmul(room.dungeon_sums, self._packed.dungeon_pairs, out=room.of_dungeons)
         np.matmul(room.kind_sums, self._packed.kind_pairs, out=room.of_kinds)
-        share(activate, room.of_dungeons, room.of_kinds, room.features, **part)
+        parallel_for(activate, room.of_dungeons, room.of_kinds, room.features, **part)
         before = room.features
         for (weight, bias), after in zip(self._trunk, room.hidden, strict=True):
             np.matmul(before, weight, out=after)
@@ -223,11 +207,11 @@ class EntityNetwork:
             if after is not room.hidden[-1]:
                 np.maximum(after, _ZERO, out=after)
             before = after
-        share(add_context, room.features, before, room.of_dungeons, room.of_kinds, **part)
+        parallel_for(add_context, room.features, before, room.of_dungeons, room.of_kinds, **part)
         np.matmul(room.of_dungeons, self._heads.dungeons, out=room.dungeon_scores)
         np.matmul(room.of_kinds, self._heads.kinds, out=room.kind_scores)
         biases = self._heads.dungeon_bias, self._heads.kind_bias
-        share(write_outputs, seen, before, room.dungeon_scores, room.kind_scores, *biases, *room.outputs, **part)
+        parallel_for(write_outputs, seen, before, room.dungeon_scores, room.kind_scores, *biases, *room.outputs, **part)
         return room.outputs
 
     def save(self, path: str | Path, dtype: DTypeLike = np.float32) -> None:
@@ -237,29 +221,16 @@ class EntityNetwork:
             path: where to; a file that is there already is replaced.
             dtype: float32, or float16 for a file of half the size.
         """
-        with np.errstate(over="ignore"):  # what does not fit is refused below
-            tensors = {name: np.ascontiguousarray(tensor, dtype) for name, tensor in self.tensors.items()}
-        _check_tensors(tensors, shapes(self.sizes))
-        header = {
-            "format": FORMAT,
-            "architecture": ARCHITECTURE,
-            "layout": layout_hash(),
-            "sizes": json.dumps(self.sizes),
-            "training": json.dumps(self.training),
-        }
-        header["checksum"] = checksum(header, tensors)
-        write_whole(path, safetensors_bytes(tensors, header))
+        write_model(path, self.sizes, self.tensors, self.training, dtype)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Reads a file that `save` has written; one that is damaged or does not fit this game is refused."""
+        sizes, tensors, training = read_model(path)
         try:
-            header, tensors = _read(Path(path))
-            _check_header(header, tensors)
-            sizes = _from_json(header, "sizes", list)
             if len(sizes) != len(SIZES) or not all(isinstance(size, int) and size > 0 for size in sizes):
                 raise InvalidModel(f"sizes must be those of {', '.join(SIZES)}, but are {sizes}")
-            return cls(Sizes(*sizes), tensors, _from_json(header, "training", dict))
+            return cls(Sizes(*sizes), tensors, training)
         except InvalidModel as problem:
             raise InvalidModel(f"model {path}: {problem}") from None
 
@@ -299,25 +270,10 @@ class EntityEvaluator:
             self._workspace = Workspace(rows.size, self.network.sizes)
         room = self._workspace
         part: dict[str, int] = {"size": rows.size, "threads": self.threads, "least": ROWS_PER_THREAD}
-        share(observe_deciders, rows, room.seen, **part)
+        parallel_for(observe_deciders, rows, room.seen, **part)
         logits, values, _ = self.network.forward(room.seen, self.threads, room)
-        share(by_seat, rows, values, room.shares, **part)
+        parallel_for(by_seat, rows, values, room.shares, **part)
         return logits, room.shares
-
-
-def _check_header(header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> None:
-    """The file is one of ours, whole, and made for this version of the game."""
-    if "format" in header and header["format"] != FORMAT:
-        raise InvalidModel(f"has format {header['format']}, but this version of montecristo-env reads format {FORMAT}")
-    if missing := [name for name in _HEADER if name not in header]:
-        raise InvalidModel(f"is no entity network for this game: its header lacks {', '.join(missing)}")
-    if header["checksum"] != checksum(header, tensors):
-        raise InvalidModel("is damaged, its checksum is not that of its content: get it anew, or train it again")
-    if header["layout"] != layout_hash():
-        raise InvalidModel(
-            f"was trained on observations and actions with the layout {header['layout']}, but this version of "
-            f"montecristo-env has {layout_hash()}: train it again, or install the version it was made with"
-        )
 
 
 def _pack(
@@ -365,22 +321,45 @@ def _pack(
     return packed, trunk, heads
 
 
+def _check_range(packed: _Packed, trunk: list[tuple[NDArray[np.float32], NDArray[np.float32]]], heads: _Heads) -> None:
+    """Whatever it looks at, no number in it becomes infinite: all inputs and weights at their worst."""
+    pair, entity = packed.pair_bias.size, packed.dungeon_place.shape[1]
+
+    def worst(inputs: Any, weights: NDArray[np.float32], what: str) -> NDArray[np.float64]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found: NDArray[np.float64] = np.broadcast_to(inputs, len(weights)) @ np.abs(weights, dtype=np.float64)
+        if not found.max(initial=0.0) < np.finfo(np.float32).max:
+            raise InvalidModel(f"the weights of {what} are so large that what it gives may be infinite")
+        return found
+
+    context = worst(MOST_COUNT, packed.context, "the context")
+    dungeons, kinds = worst(MOST_COUNT, packed.dungeons, "dungeons"), worst(MOST_COUNT, packed.kinds, "kinds")
+    pairs = worst(MOST_COUNT, packed.pairs, "pairs") + dungeons[:pair] + kinds[:pair] + context[:pair]
+    pairs += np.abs(packed.pair_bias)
+    of_dungeons = worst(KINDS * pairs, packed.dungeon_pairs, "dungeon_pairs") + dungeons[pair:]
+    of_dungeons += context[pair : pair + entity] + np.abs(packed.dungeon_place).max(axis=0)
+    of_kinds = worst(DUNGEONS * pairs, packed.kind_pairs, "kind_pairs") + kinds[pair:]
+    of_kinds += context[pair + entity :] + np.abs(packed.kind_place).max(axis=0)
+    after = np.concatenate([np.tile(of_dungeons, DUNGEONS), np.tile(of_kinds, KINDS), np.full(CONTEXT, MOST_COUNT)])
+    for number, (weight, bias) in enumerate(trunk):
+        after = worst(after, weight, "the heads" if number == len(trunk) - 1 else f"trunk.{number}") + np.abs(bias)
+    to_dungeons, to_kinds = after[-2 * entity : -entity], after[-entity:]
+    worst(of_dungeons + to_dungeons, heads.dungeons, "the heads")
+    worst(of_kinds + to_kinds, heads.kinds, "the heads")
+
+
 # --- Compiled --------------------------------------------------------------------------------------------------------
 
-SOURCES = (__file__,)
-"""The files that these kernels are made from: a library that uses them must name them."""
-library = Library("the entity network", *SOURCES)
 
-
-@library.entry_point
-def observe_deciders(rows: States, seen: np.ndarray, begin: int, end: int) -> None:
+@entry_point
+def observe_deciders(rows: States, seen: Int8Table, begin: int, end: int) -> None:
     """What the decider of each row sees; where the game is over, the first player."""
     for k in range(begin, end):
         observe(rows[k], max(int(rows[k].current_player), 0), seen[k])
 
 
-@library.entry_point
-def by_seat(rows: States, values: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+@entry_point
+def by_seat(rows: States, values: Float32Table, out: Float32Table, begin: int, end: int) -> None:
     """What was given from the decider on, clockwise, by seat."""
     for k in range(begin, end):
         out[k, :] = _ZERO
@@ -399,29 +378,30 @@ def write_kinds_in_market_order(seen: np.ndarray, order: np.ndarray) -> None:
                 order[space] = kind
 
 
-@library.entry_point
+@entry_point
 def embed(
-    observations: np.ndarray,
-    context: np.ndarray,
-    dungeons: np.ndarray,
-    kinds: np.ndarray,
-    pairs: np.ndarray,
-    pair_bias: np.ndarray,
-    dungeon_place: np.ndarray,
-    kind_place: np.ndarray,
-    dungeon_sums: np.ndarray,
-    kind_sums: np.ndarray,
-    out: np.ndarray,
+    observations: Int8Table,
+    context: Float32Table,
+    dungeons: Float32Table,
+    kinds: Float32Table,
+    pairs: Float32Table,
+    pair_bias: Float32s,
+    dungeon_place: Float32Table,
+    kind_place: Float32Table,
+    dungeon_sums: Float32Table,
+    kind_sums: Float32Table,
+    out: Float32Table,
     begin: int,
     end: int,
 ) -> None:
     """Writes what dungeons and kinds, in market order, get besides their pairs; the sums of these; the context."""
     pair, entity = pair_bias.size, dungeon_place.shape[1]
-    of_context = np.empty(pair + 2 * entity, np.float32)
-    of_dungeon = np.empty(pair + entity, np.float32)
-    of_kinds = np.empty((KINDS, pair + entity), np.float32)
-    of_pair = np.empty(pair, np.float32)
-    order, active = np.zeros(KINDS, np.int64), np.empty(max(CONTEXT, _KIND_WIDTH, _DUNGEON_WIDTH), np.int64)
+    of_context = local_array(pair + 2 * entity, np.float32)
+    of_dungeon = local_array(pair + entity, np.float32)
+    of_kinds = local_array((KINDS, pair + entity), np.float32)
+    of_pair = local_array(pair, np.float32)
+    order, active = local_array(KINDS, np.int64), local_array(max(CONTEXT, _KIND_WIDTH, _DUNGEON_WIDTH), np.int64)
+    order[:] = 0  # where nothing is in the market, too
     for k in range(begin, end):
         seen, to = observations[k], out[k]
         write_kinds_in_market_order(seen, order)
@@ -464,8 +444,8 @@ def embed(
                 to[dungeon * entity + j] = of_dungeon[pair + j]
 
 
-@library.entry_point
-def activate(of_dungeons: np.ndarray, of_kinds: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+@entry_point
+def activate(of_dungeons: Float32Table, of_kinds: Float32Table, out: Float32Table, begin: int, end: int) -> None:
     """Adds to dungeons and kinds what they get from their pairs, and cuts off what is negative."""
     entity = of_dungeons.shape[1]
     for k in range(begin, end):
@@ -506,9 +486,9 @@ def add_product(
             out[j] += xa * wa[j]
 
 
-@library.entry_point
+@entry_point
 def add_context(
-    features: np.ndarray, dense: np.ndarray, of_dungeons: np.ndarray, of_kinds: np.ndarray, begin: int, end: int
+    features: Float32Table, dense: Float32Table, of_dungeons: Float32Table, of_kinds: Float32Table, begin: int, end: int
 ) -> None:
     """Dungeons and kinds in the light of everything."""
     entity = of_dungeons.shape[1]
@@ -524,22 +504,23 @@ def add_context(
                 of_kinds[k * KINDS + place, j] = max(x, _ZERO)
 
 
-@library.entry_point
+@entry_point
 def write_outputs(
-    observations: np.ndarray,
-    dense: np.ndarray,
-    dungeon_scores: np.ndarray,
-    kind_scores: np.ndarray,
-    dungeon_bias: np.ndarray,
-    kind_bias: np.ndarray,
-    logits: np.ndarray,
-    values: np.ndarray,
-    wins: np.ndarray,
+    observations: Int8Table,
+    dense: Float32Table,
+    dungeon_scores: Float32Table,
+    kind_scores: Float32Table,
+    dungeon_bias: Float32s,
+    kind_bias: Float32s,
+    logits: Float32Table,
+    values: Float32Table,
+    wins: Float32Table,
     begin: int,
     end: int,
 ) -> None:
     """The heads: what every dungeon and every kind says of the actions that name it is added to the dense logits."""
-    order = np.zeros(KINDS, np.int64)
+    order = local_array(KINDS, np.int64)
+    order[:] = 0  # where nothing is in the market, too
     for k in range(begin, end):
         write_kinds_in_market_order(observations[k], order)
         for action in range(actions.COUNT):
@@ -569,24 +550,3 @@ def softmax(logits: np.ndarray, size: int, out: np.ndarray) -> None:
     out[:] = _ZERO
     for i in range(size):
         out[i] = np.float32(np.exp(float(logits[i]) - highest) / total)
-
-
-def compile_all() -> None:
-    """Compiles, or loads, every entry point."""
-    library.compile_once(_call_every_entry_point)
-
-
-def _call_every_entry_point() -> None:
-    rows = aligned_zeros(1, STATE)
-    rows["num_players"] = MIN_PLAYERS
-    sizes = Sizes(1, 1, 1)
-    packed, _, heads = _pack({name: np.zeros(shape, np.float32) for name, shape in shapes(sizes).items()})
-    room = Workspace(1, sizes)
-    room.seen[:] = 0
-    observe_deciders(rows, room.seen, 0, 1)
-    by_seat(rows, room.outputs[1], room.shares, 0, 1)
-    embed(room.seen, *packed[:7], room.dungeon_sums, room.kind_sums, room.features, 0, 1)
-    activate(room.of_dungeons, room.of_kinds, room.features, 0, 1)
-    add_context(room.features, room.hidden[-1], room.of_dungeons, room.of_kinds, 0, 1)
-    scores = room.dungeon_scores, room.kind_scores
-    write_outputs(room.seen, room.hidden[-1], *scores, heads.dungeon_bias, heads.kind_bias, *room.outputs, 0, 1)

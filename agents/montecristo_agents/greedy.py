@@ -1,17 +1,16 @@
-"""The greedy player: every choice is judged by what the scoring round would bring if it came now.
+"""The greedy player: the value of a choice is what the scoring round would bring if it came now.
 
-Most decisions try every choice on the row, look at the outlook and take the choice back. Everything is counted in
-hundredths of a point. Who wants to know what the choices are worth passes an array, in which those that were judged are
-noted; None costs nothing, since Numba leaves the notes out.
+Most decisions try every choice on the row, forecast the scoring round and take the choice back. Everything is counted
+in hundredths of a point. A caller who wants the values of the choices passes an array; None costs nothing, since Numba
+leaves the writing out.
 """
 
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents.outlook import (
+from montecristo_agents.scoring_forecast import (
     CARD_BITS,
     CREW,
     FOOTHOLD,
@@ -39,8 +38,8 @@ from montecristo_agents.outlook import (
     hand_word,
     lead_by,
     market_word,
-    outlook,
     payment,
+    scoring_forecast,
     scoring_round,
     some_dungeon_holds,
     token_word,
@@ -50,7 +49,6 @@ from montecristo_agents.outlook import (
     without_token,
 )
 from montecristo_env.agent import PublicView
-from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.actions import (
     FIRST,
     FIRST_MOVE,
@@ -80,10 +78,11 @@ from montecristo_env.core.constants import (
     Lane,
     Zone,
 )
-from montecristo_env.core.layout import STATE, Row, States
+from montecristo_env.core.jit import entry_point, kernel
+from montecristo_env.core.layout import Int64s, Row, States
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import move_marker
-from montecristo_env.threads import ALL_CORES, share
+from montecristo_env.threads import ALL_CORES, parallel_for
 
 # --- weights, found by matches between versions
 BONUS = 260  # bonus points: more than two, since nobody can take them away
@@ -92,33 +91,33 @@ LEAD_SOON = 75  # percent: what counts of a lead if the next chest can start the
 LEAD_LATER = 50  # percent: what counts of a lead that the others have time to make up for
 WAITING = 15  # what it costs a marble to wait while the cylinder moves by one lane: short lanes give more turns
 # What it is worth to be active in each lane: least in Adventurers, where everybody may place some.
-LANE_WORTH = (20, -80, 0, 20)
-LANE_WORTH_FOR_TWO = (30, -80, 0, 30)
+LANE_VALUES = (20, -80, 0, 20)
+LANE_VALUES_FOR_TWO = (30, -80, 0, 30)
 
-Worths: TypeAlias = np.ndarray | None
-NOT_JUDGED = -(2**62)
+ChoiceValues: TypeAlias = np.ndarray | None
+NOT_VALUED = -(2**62)
 MOST_CHOICES: int = int(np.diff(FIRST).max())
 """How many choices a decision has at most."""
 
 
 @kernel
-def note(worths: Worths, choice: int, worth: int) -> None:
-    """Keeps what a choice is worth for those who want to know."""
-    if worths is not None:
-        worths[choice] = worth
+def record_value(values: ChoiceValues, choice: int, value: int) -> None:
+    """Keeps the value of a choice for a caller who wants it."""
+    if values is not None:
+        values[choice] = value
 
 
 @kernel
-def liking(worths: np.ndarray, best: int, choice: int) -> float:
-    """How good a choice is, compared with the best: 1 is as good, 0.5 worth a point less, 0 was not judged."""
-    return 0.0 if worths[choice] == NOT_JUDGED else POINT / (POINT + worths[best] - worths[choice])
+def relative_value(values: np.ndarray, best: int, choice: int) -> float:
+    """How good a choice is, compared with the best: 1 is as good, 0.5 a point less, 0 has no value."""
+    return 0.0 if values[choice] == NOT_VALUED else POINT / (POINT + values[best] - values[choice])
 
 
 # --- Supply
 
 
 @kernel
-def choose_deal(s: Row, worths: Worths) -> int:
+def choose_deal(s: Row, values: ChoiceValues) -> int:
     """The card that is worth most here, compared with where else it can go."""
     player = int(s.current_player)
     hands, tokens = all_hands(s), all_tokens(s)
@@ -128,32 +127,32 @@ def choose_deal(s: Row, worths: Worths) -> int:
     for card in range(CARD_TYPES):
         if s.offer[card] == 0:
             continue
-        gain = later * outlook_with_card(s, hands, tokens, player, recipient, card)
+        gain = later * forecast_with_card(s, hands, tokens, player, recipient, card)
         other = recipient
         for _ in range(later):
             other = other + 1 if other + 1 < s.num_players else 0
-            gain -= outlook_with_card(s, hands, tokens, player, other, card)
-        note(worths, card, gain // max(later, 1))
+            gain -= forecast_with_card(s, hands, tokens, player, other, card)
+        record_value(values, card, gain // max(later, 1))
         if choice == NONE or gain > best:
             best, choice = gain, card
     return choice
 
 
 @kernel
-def outlook_with_card(s: Row, hands: Hands, tokens: Tokens, player: int, recipient: int, card: int) -> int:
-    """The outlook if this card goes to a recipient."""
+def forecast_with_card(s: Row, hands: Hands, tokens: Tokens, player: int, recipient: int, card: int) -> int:
+    """The forecast if this card goes to a recipient."""
     hand = hand_of(hands, recipient)
     if s.hands[recipient, card] < MOST_ALIKE:
         hand += 1 << (card * CARD_BITS)
     moved = min(int(s.card_adventurers[card % SIZES]), int(s.marseille[recipient]))
     s.supply[recipient] += moved
-    found = outlook(s, with_hand(hands, recipient, hand), tokens, player, False)
+    found = scoring_forecast(s, with_hand(hands, recipient, hand), tokens, player, False)
     s.supply[recipient] -= moved
     return found
 
 
 @kernel
-def choose_discard(s: Row, worths: Worths) -> int:
+def choose_discard(s: Row, values: ChoiceValues) -> int:
     """The card that will be missed least."""
     player = int(s.current_player)
     hands, tokens = all_hands(s), all_tokens(s)
@@ -162,8 +161,8 @@ def choose_discard(s: Row, worths: Worths) -> int:
         if s.legal & bit(card) == NOTHING:
             continue
         hand = hand_of(hands, player) - (1 << (card * CARD_BITS))
-        found = outlook(s, with_hand(hands, player, hand), tokens, player, False)
-        note(worths, card, found)
+        found = scoring_forecast(s, with_hand(hands, player, hand), tokens, player, False)
+        record_value(values, card, found)
         if choice == NONE or found > best:
             best, choice = found, card
     return choice
@@ -176,7 +175,7 @@ def choose_discard(s: Row, worths: Worths) -> int:
 def lead_with_crew(
     s: Row, market: int, tokens: Tokens, dungeon: int, more: int, before: Round, after: Round, now: Balance
 ) -> int:
-    """The outlook of the player on turn if so many adventurers enter a dungeon.
+    """The forecast of the player on turn if so many adventurers enter a dungeon.
 
     Without them a scoring round is so far `before` that dungeon and `after` it, and the player stands as `now`.
     """
@@ -223,8 +222,10 @@ def gather_one_by_one(s: Row, market: int, hands: Hands, tokens: Tokens) -> tupl
 
 
 @kernel
-def best_entry(s: Row, market: int, hands: Hands, tokens: Tokens, left: int, worths: Worths) -> tuple[int, int, int]:
-    """The dungeon where an adventurer brings most, NONE if nowhere, how much, and the outlook without him.
+def best_entry(
+    s: Row, market: int, hands: Hands, tokens: Tokens, left: int, values: ChoiceValues
+) -> tuple[int, int, int]:
+    """The dungeon where an adventurer brings most, NONE if nowhere, how much, and the forecast without it.
 
     A crowd that overtakes all others counts as much as its adventurers bring on average.
     """
@@ -240,21 +241,21 @@ def best_entry(s: Row, market: int, hands: Hands, tokens: Tokens, left: int, wor
         if 1 < crowd <= left:
             together = lead_with_crew(s, market, tokens, dungeon, crowd, before, after, stands) - now
             gain = max(gain, together // crowd)
-        note(worths, dungeon, gain)
+        record_value(values, dungeon, gain)
         if gain > best:
             best, choice = gain, dungeon
     return choice, best, now
 
 
 @kernel
-def choose_place(s: Row, worths: Worths) -> int:
+def choose_place(s: Row, values: ChoiceValues) -> int:
     """A dungeon or a bonus zone, whichever brings most, or nothing."""
     player = int(s.current_player)
     market, hands, tokens = market_word(s), all_hands(s), all_tokens(s)
     left = min(int(s.placements_left), int(s.supply[player]))
-    choice, entry, now = best_entry(s, market, hands, tokens, left, worths)
+    choice, entry, now = best_entry(s, market, hands, tokens, left, values)
     best = entry
-    note(worths, STOP_PLACING, 0)
+    record_value(values, STOP_PLACING, 0)
     if choice == NONE:
         choice = STOP_PLACING
     for zone in range(ZONES):
@@ -262,11 +263,11 @@ def choose_place(s: Row, worths: Worths) -> int:
             continue
         if zone == Zone.WILD:
             richer = with_hand(hands, player, hand_of(hands, player) + (1 << WILDS_AT))
-            gain = outlook(s, richer, tokens, player, False) - now
+            gain = scoring_forecast(s, richer, tokens, player, False) - now
         else:
             gain = bonus_gain(s, player, zone, entry)
         gain -= SUPPLY
-        note(worths, VISIT + zone, gain)
+        record_value(values, VISIT + zone, gain)
         if gain > best:
             best, choice = gain, VISIT + zone
     return choice
@@ -288,12 +289,12 @@ def bonus_gain(s: Row, player: int, zone: int, entry: int) -> int:
 
 
 @kernel
-def choose_reinforce(s: Row, worths: Worths) -> int:
+def choose_reinforce(s: Row, values: ChoiceValues) -> int:
     """The dungeon where a reinforcement brings most, or nothing."""
     player = int(s.current_player)
     left = min(int(s.reinforcements_left), int(s.supply[player]))
-    choice, _, _ = best_entry(s, market_word(s), all_hands(s), all_tokens(s), left, worths)
-    note(worths, STOP_REINFORCING, 0)
+    choice, _, _ = best_entry(s, market_word(s), all_hands(s), all_tokens(s), left, values)
+    record_value(values, STOP_REINFORCING, 0)
     return STOP_REINFORCING if choice == NONE else choice
 
 
@@ -301,8 +302,8 @@ def choose_reinforce(s: Row, worths: Worths) -> int:
 
 
 @kernel
-def put_worth(s: Row, market: int, hands: Hands, tokens: Tokens) -> int:
-    """The outlook with these tokens; it counts most if a full dungeon starts the scoring round at once."""
+def put_value(s: Row, market: int, hands: Hands, tokens: Tokens) -> int:
+    """The forecast with these tokens; it counts most if a full dungeon starts the scoring round at once."""
     player = int(s.current_player)
     stands = balance(s, market, scoring_round(s, market, hands, tokens), player)
     if some_dungeon_holds(tokens, TREASURE_PLACES):
@@ -316,22 +317,22 @@ def put_worth(s: Row, market: int, hands: Hands, tokens: Tokens) -> int:
 
 
 @kernel
-def worth_with_next(s: Row, market: int, hands: Hands, tokens: Tokens, taken: int) -> int:
-    """The worth of the best place for the second token, in another dungeon than the first."""
+def value_with_next(s: Row, market: int, hands: Hands, tokens: Tokens, taken: int) -> int:
+    """The value of the best place for the second token, in another dungeon than the first."""
     best, choice = 0, NONE
     token = token_word(int(s.drawn_tokens[1]))
     for dungeon in range(DUNGEONS):
         if s.chest_dungeons[dungeon] or dungeon == taken:
             continue
         there = tokens_of(tokens, dungeon) << TOKEN_BITS | token
-        found = put_worth(s, market, hands, with_tokens(tokens, dungeon, there))
+        found = put_value(s, market, hands, with_tokens(tokens, dungeon, there))
         if choice == NONE or found > best:
             best, choice = found, dungeon
     return best
 
 
 @kernel
-def choose_put_token(s: Row, worths: Worths) -> int:
+def choose_put_token(s: Row, values: ChoiceValues) -> int:
     """The dungeon where the token helps most, with the next token in mind if there may be a scoring round."""
     market, hands, tokens = market_word(s), all_hands(s), all_tokens(s)
     with_next = s.drawn_tokens[1] != NONE and some_dungeon_holds(tokens, TREASURE_PLACES - 1)
@@ -341,8 +342,8 @@ def choose_put_token(s: Row, worths: Worths) -> int:
         if s.chest_dungeons[dungeon]:
             continue
         then = with_tokens(tokens, dungeon, tokens_of(tokens, dungeon) << TOKEN_BITS | token)
-        found = worth_with_next(s, market, hands, then, dungeon) if with_next else put_worth(s, market, hands, then)
-        note(worths, dungeon, found)
+        found = value_with_next(s, market, hands, then, dungeon) if with_next else put_value(s, market, hands, then)
+        record_value(values, dungeon, found)
         if choice == NONE or found > best:
             best, choice = found, dungeon
     return choice
@@ -352,15 +353,15 @@ def choose_put_token(s: Row, worths: Worths) -> int:
 
 
 @kernel
-def choose_take(s: Row, worths: Worths) -> int:
-    """The token that leaves the best outlook for the rest of the scoring round, or none."""
+def choose_take(s: Row, values: ChoiceValues) -> int:
+    """The token that leaves the best forecast for the rest of the scoring round, or none."""
     player = int(s.current_player)
     dungeon = int(s.gather_dungeon)
     hands, tokens = all_hands(s), all_tokens(s)
     hand, there = hand_of(hands, player), tokens_of(tokens, dungeon)
     s.gather_order[0] = NONE
-    best, choice = outlook(s, hands, tokens, player, True), STOP_TAKING
-    note(worths, STOP_TAKING, best)
+    best, choice = scoring_forecast(s, hands, tokens, player, True), STOP_TAKING
+    record_value(values, STOP_TAKING, best)
     s.gather_order[0] = player
     s.crew[player, dungeon] -= 1
     place = 0
@@ -375,10 +376,10 @@ def choose_take(s: Row, worths: Worths) -> int:
             hands_then = with_hand(hands, player, after_payment(hand, kind, paid))
             tokens_then = with_tokens(tokens, dungeon, without_token(there, place))
             s.gathered[player, number] += 1
-            found = outlook(s, hands_then, tokens_then, player, True)
+            found = scoring_forecast(s, hands_then, tokens_then, player, True)
             s.gathered[player, number] -= 1
             s.left_over_bags[player, kind] = left_over
-            note(worths, number, found)
+            record_value(values, number, found)
             if found > best:
                 best, choice = found, number
         place += TOKEN_BITS
@@ -388,7 +389,7 @@ def choose_take(s: Row, worths: Worths) -> int:
 
 @kernel
 def choose_pay(s: Row) -> int:
-    """A card of the cheapest payment; others are not judged."""
+    """A card of the cheapest payment; others have no value."""
     kind, value = int(s.taking) // SIZES, int(s.taking) % SIZES + 1
     player = int(s.current_player)
     paid = payment(hand_word(s, player), kind, value, int(s.left_over_bags[player, kind]))
@@ -402,10 +403,10 @@ def choose_pay(s: Row) -> int:
 
 
 @kernel
-def best_marble_move(s: Row, player: int, worths: Worths) -> tuple[int, int]:
+def best_marble_move(s: Row, player: int, values: ChoiceValues) -> tuple[int, int]:
     """The move of an own marble that passes most marbles of others, and what it brings."""
     best, choice = 0, KEEP_ORDER
-    note(worths, KEEP_ORDER, 0)
+    record_value(values, KEEP_ORDER, 0)
     for lane in range(LANES):
         for position in range(1, s.lane_size[lane]):
             if s.lanes[lane, position] != player + 1:
@@ -415,51 +416,51 @@ def best_marble_move(s: Row, player: int, worths: Worths) -> tuple[int, int]:
                 if s.lanes[lane, position - by] != player + 1:
                     gain += LANES * WAITING
                 move = lane * MOVES_PER_LANE + int(FIRST_MOVE[position]) + by - 1
-                note(worths, move, gain)
+                record_value(values, move, gain)
                 if gain > best:
                     best, choice = gain, move
     return choice, best
 
 
 @kernel
-def outlook_with_market(s: Row, hands: Hands, tokens: Tokens, player: int, space: int, by: int, now: int) -> int:
-    """The outlook if the marker of this space moves up; it is as `now` if no kind gets another value."""
+def forecast_with_market(s: Row, hands: Hands, tokens: Tokens, player: int, space: int, by: int, now: int) -> int:
+    """The forecast if the marker of this space moves up; it is as `now` if no kind gets another value."""
     before = market_word(s)
     move_marker(s, s.market[space], by)
-    found = now if market_word(s) == before else outlook(s, hands, tokens, player, False)
+    found = now if market_word(s) == before else scoring_forecast(s, hands, tokens, player, False)
     for place in range(space - by, space):
         s.market[place], s.market[place + 1] = s.market[place + 1], s.market[place]
     return found
 
 
 @kernel
-def choose_rearrange(s: Row, worths: Worths) -> int:
+def choose_rearrange(s: Row, values: ChoiceValues) -> int:
     """A marble that gets its turn sooner, or a market marker, whichever brings more."""
     player = int(s.current_player)
     hands, tokens = all_hands(s), all_tokens(s)
-    choice, best = best_marble_move(s, player, worths)
-    now = outlook(s, hands, tokens, player, False)
+    choice, best = best_marble_move(s, player, values)
+    now = scoring_forecast(s, hands, tokens, player, False)
     for space in range(1, KINDS):
         for by in range(1, min(space, LONGEST_MOVE) + 1):
-            gain = outlook_with_market(s, hands, tokens, player, space, by, now) - now
+            gain = forecast_with_market(s, hands, tokens, player, space, by, now) - now
             move = MOVE_MARKER + int(s.market[space]) * LONGEST_MOVE + by - 1
-            note(worths, move, gain)
+            record_value(values, move, gain)
             if gain > best:
                 best, choice = gain, move
     return choice
 
 
 @kernel
-def choose_return_marble(s: Row, worths: Worths) -> int:
+def choose_return_marble(s: Row, values: ChoiceValues) -> int:
     """The lane with the best action that does not let the marble wait too long."""
-    worth = LANE_WORTH_FOR_TWO if s.num_players == MIN_PLAYERS else LANE_WORTH
+    lane_values = LANE_VALUES_FOR_TWO if s.num_players == MIN_PLAYERS else LANE_VALUES
     best, choice = 0, NONE
     for lane in range(LANES):
         if s.legal & bit(lane) == NOTHING:
             continue
         wait = int(s.lane_size[lane]) * LANES + (lane - int(s.cylinder)) % LANES
-        gain = worth[lane] - WAITING * wait
-        note(worths, lane, gain)
+        gain = lane_values[lane] - WAITING * wait
+        record_value(values, lane, gain)
         if choice == NONE or gain > best:
             best, choice = gain, lane
     return choice
@@ -469,50 +470,38 @@ def choose_return_marble(s: Row, worths: Worths) -> int:
 
 
 @kernel
-def greedy_choice(s: Row, worths: Worths) -> int:
+def greedy_choice(s: Row, values: ChoiceValues) -> int:
     """What the greedy player does in this position, as the place in the decision's block.
 
     Looks at public fields only; changes it makes to the row to try them out are taken back.
     """
     match s.decision:
         case Decision.DEAL:
-            return choose_deal(s, worths)
+            return choose_deal(s, values)
         case Decision.DISCARD:
-            return choose_discard(s, worths)
+            return choose_discard(s, values)
         case Decision.PLACE:
-            return choose_place(s, worths)
+            return choose_place(s, values)
         case Decision.REINFORCE:
-            return choose_reinforce(s, worths)
+            return choose_reinforce(s, values)
         case Decision.PUT_TOKEN:
-            return choose_put_token(s, worths)
+            return choose_put_token(s, values)
         case Decision.TAKE:
-            return choose_take(s, worths)
+            return choose_take(s, values)
         case Decision.PAY:
             return choose_pay(s)
         case Decision.REARRANGE:
-            return choose_rearrange(s, worths)
+            return choose_rearrange(s, values)
         case _:
-            return choose_return_marble(s, worths)
+            return choose_return_marble(s, values)
 
 
-SOURCES = (__file__, str(Path(__file__).with_name("outlook.py")))
-"""The files that `greedy_choice` is made from: a library that uses it must name them."""
-
-library = Library("the greedy player", *SOURCES)
-
-
-@library.entry_point
-def choose_actions(states: States, out: np.ndarray, begin: int, end: int) -> None:
+@entry_point
+def choose_actions(states: States, out: Int64s, begin: int, end: int) -> None:
     """The greedy action of every row."""
     for k in range(begin, end):
         s = states[k]
         out[k] = FIRST[s.decision] + greedy_choice(s, None) if s.legal != NOTHING else NONE
-
-
-def _call_every_entry_point() -> None:
-    states = np.zeros(1, STATE)
-    states["num_players"] = MIN_PLAYERS
-    choose_actions(states, np.zeros(1, np.int64), 0, 1)
 
 
 ROWS_PER_THREAD = 512  # rows that are worth a thread
@@ -523,13 +512,9 @@ class GreedyAgent:
 
     name = "greedy"
 
-    def __init__(self) -> None:
-        library.compile_once(_call_every_entry_point)
-
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
-        library.compile_once(_call_every_entry_point)  # again: a copy from another process was not made here
         positions = games.public_rows(rows)
         actions = np.empty(positions.size, np.int64)
-        share(choose_actions, positions, actions, size=positions.size, threads=ALL_CORES, least=ROWS_PER_THREAD)
+        parallel_for(choose_actions, positions, actions, size=positions.size, threads=ALL_CORES, least=ROWS_PER_THREAD)
         return actions

@@ -10,13 +10,15 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from montecristo_agents.dataset import Arrays, DecisionLog
+from montecristo_agents.luck import SIGNALS, LuckMeter
 from montecristo_env import Agent, GameBatch, GameRecord, InvalidArgument, MonteCristoError, PublicView, Ruleset
-from montecristo_env.core.constants import NONE
+from montecristo_env.core.constants import MAX_PLAYERS, NONE
 from montecristo_env.errors import IllegalAction
 from montecristo_env.games import SEED_BITS
 from montecristo_env.ruleset import RulesetLike
@@ -56,25 +58,33 @@ class Results:
     ranks: NDArray[np.float32]  # (K, n, n), from 1; those who tie have the mean of their places
     scores: NDArray[np.int16]  # (K, n, n)
     decisions: NDArray[np.float32]  # (K, n, n); of players that the engine moves, their mean
+    luck: NDArray[np.float64]  # (K, n, n, SIGNALS): of all draws, see `luck`; (K, n, n, 0) where it was not measured
+    losses: NDArray[np.float64]  # (K, n, n), of all decisions, see `luck`; zeros where luck was not measured
     seconds: NDArray[np.float64]  # (agents,), the time each took to decide
 
     def __len__(self) -> int:
         return len(self.winners)
 
-    def check(self, rounds: int, players: int, agents: int) -> None:
+    def check(self, rounds: int, players: int, agents: int, signals: int) -> None:
         """Refuses what cannot have come out of so many rounds of a match."""
         games = (rounds, players, players)
         wanted = {"winners": np.bool_, "ranks": np.float32, "scores": np.int16, "decisions": np.float32}
-        for name, dtype in (wanted | {"seconds": np.float64}).items():
-            values, shape = np.asarray(getattr(self, name)), (agents,) if name == "seconds" else games
+        shapes = {"seconds": (agents,), "luck": (*games, signals)}
+        for name, dtype in (wanted | dict.fromkeys(("luck", "losses", "seconds"), np.float64)).items():
+            values, shape = np.asarray(getattr(self, name)), shapes.get(name, games)
             if values.dtype != dtype or values.shape != shape:
                 raise InvalidArgument(
                     f"{name} must be {np.dtype(dtype)} of shape {shape}, but are {values.dtype} of shape {values.shape}"
                 )
-            if not np.isfinite(values).all() or (name != "scores" and values.min() < 0):
+            if not np.isfinite(values).all() or (name not in ("scores", "luck") and values.min() < 0):
                 raise InvalidArgument(f"{name} must be finite numbers from 0")
         if not self.winners.any(axis=-1).all():
             raise InvalidArgument("every game must have a winner")
+
+    def first(self, rounds: int) -> Self:
+        """Those of the first so many rounds; the seconds are still those of all."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self)(**{name: part if name == "seconds" else part[:rounds] for name, part in parts.items()})
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
@@ -84,7 +94,14 @@ class Results:
         return cls(**joined, seconds=np.sum([part.seconds for part in parts], axis=0))
 
 
-Played: TypeAlias = tuple[Results, list[GameRecord]]
+class Played(NamedTuple):
+    """What came out of some rounds."""
+
+    results: Results
+    records: list[GameRecord]
+    """Of all their games, if wanted."""
+    decisions: Arrays | None
+    """All decisions and how the games ended, if wanted: see `dataset`."""
 
 
 class Match:
@@ -99,6 +116,7 @@ class Match:
         seeds: one for each deal.
         ruleset: see `GameBatch`.
         focus: the number of an agent: then the others meet only this one, and not each other.
+        meter: measures the luck of draws, if there is one. The games are the same.
     """
 
     def __init__(
@@ -108,11 +126,13 @@ class Match:
         seeds: NDArray[np.uint64],
         ruleset: RulesetLike = None,
         focus: int | None = None,
+        meter: LuckMeter | None = None,
     ) -> None:
         self.agents = agents
         self.players = players
         self.seeds = seeds
         self.ruleset = Ruleset.of(ruleset)
+        self.meter = meter
         self.tables = schedule(len(agents), players, focus)
         self.rounds = len(seeds) * len(self.tables)
         self._distinct = list({id(agent): agent for agent in agents}.values())
@@ -122,6 +142,11 @@ class Match:
         self.interactive = any(getattr(agent, "interactive", False) for agent in agents)
         """Whether a person is asked: then games are played one after the other."""
 
+    @property
+    def signals(self) -> int:
+        """In how many ways luck is measured; 0 without a meter."""
+        return 0 if self.meter is None else len(SIGNALS)
+
     def seats(self, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which agent sits where in the games of these rounds, (K, n, n)."""
         tables = np.array(self.tables)[rounds % len(self.tables)]
@@ -129,41 +154,61 @@ class Match:
         alone = np.eye(self.players, dtype=np.bool_)
         return np.where(alone, lone[:, None, None], rest[:, None, None])
 
-    def play(self, first: int, end: int, names: Sequence[str] | None = None) -> Played:
-        """Plays the rounds from `first` to before `end`; with the agents' names, it records their games too."""
+    def play(self, first: int, end: int, names: Sequence[str] | None = None, log: bool = False) -> Played:
+        """Plays the rounds from `first` to before `end`; with the agents' names, it records their games too.
+
+        With `log` it keeps all decisions, for a dataset.
+        """
         n = self.players
         rounds = np.arange(first, end)
         seats = self.seats(rounds).reshape(-1, n)
         seeds = self.seeds[rounds // len(self.tables)].repeat(n)
         games = GameBatch(len(seats), n, seed=seeds, ruleset=self.ruleset, reward="rank")
         followed = range(len(seats)) if names is not None else range(0)
-        records = [GameRecord.follow(games, game, [(names or "")[agent] for agent in seats[game]]) for game in followed]
+        records = [GameRecord.record(games, game, [(names or "")[agent] for agent in seats[game]]) for game in followed]
 
         objects = self._object[seats]
-        decisions, seconds = self._play_out(games, objects)
+        decision_log = DecisionLog(self.signals) if log else None
+        decisions, luck, losses, seconds = self._play_out(games, objects, decision_log)
         shape = (len(rounds), n, n)
         results = Results(
             winners=games.winners[:, :n].reshape(shape),
             ranks=_ranks(games.rewards[:, :n]).reshape(shape),
             scores=games.scores[:, :n].reshape(shape),
             decisions=decisions.reshape(shape),
+            luck=luck[:, :n].reshape(*shape, self.signals),
+            losses=losses[:, :n].reshape(shape),
             seconds=_share_out(seconds, self._object),
         )
-        return results, records
+        logged = None
+        if decision_log is not None:
+            sitting = np.full((len(games), MAX_PLAYERS), NONE, np.int8)
+            sitting[:, :n] = seats
+            ends: Arrays = {
+                "seeds": seeds,
+                "agents": sitting,
+                "winners": games.winners.copy(),
+                "scores": games.scores.copy(),
+            }
+            logged = decision_log.arrays() | ends
+        return Played(results, records, logged)
 
     def _play_out(
-        self, games: GameBatch, objects: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Plays all games to their end: the decisions of every seat, the seconds of every distinct agent.
+        self, games: GameBatch, objects: NDArray[np.int64], log: DecisionLog | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Plays all games to their end: decisions, luck and losses of every seat, the seconds of every distinct agent.
 
-        Where only one seat, or none, is not uniformly random, the engine moves the random ones until it is its turn.
+        Where only one seat, or none, is not uniformly random, the engine moves the random ones until it is its turn;
+        unless luck is measured or decisions are kept, for which every one is made by itself.
         """
         view = PublicView(games)
         current = games.current_player
         seconds = np.zeros(len(self._distinct))
         asked = np.zeros(objects.shape, np.int32)
-        thinkers = (~self._random[objects]).sum(axis=1)
-        thinker = np.where(thinkers == 1, self._random[objects].argmin(axis=1), NONE)
+        luck, losses = np.zeros((len(games), MAX_PLAYERS, self.signals)), np.zeros((len(games), MAX_PLAYERS))
+        random = self._random & (self.meter is None and log is None)
+        thinkers = (~random[objects]).sum(axis=1)
+        thinker = np.where(thinkers == 1, random[objects].argmin(axis=1), NONE)
 
         if (rows := np.flatnonzero(thinkers == 0)).size:
             start = time.perf_counter()
@@ -180,7 +225,7 @@ class Match:
                 if rows.size == 0:
                     continue
                 start = time.perf_counter()
-                if self._random[number] and (moved := thinker[rows] != NONE).any():
+                if random[number] and (moved := thinker[rows] != NONE).any():
                     by_engine = rows[moved]
                     games.play_random(_TO_THE_END, by_engine, until=thinker[by_engine])
                     rows = rows[~moved]
@@ -190,11 +235,21 @@ class Match:
                 if rows.size:
                     asked[rows, current[rows]] += 1
                     try:
-                        games.step(acts, rows)
+                        if log is not None:
+                            log.add(games, rows, acts, agent)
+                        if self.meter is None:
+                            games.step(acts, rows)
+                        else:
+                            seats = current[rows]  # who decides, before they have
+                            measured = self.meter.step(games, acts, rows)
+                            luck[measured.drawn] += measured.luck
+                            losses[rows, seats] += measured.losses
+                            if log is not None:
+                                log.add_luck(measured.drawn, measured.luck)
                     except MonteCristoError as error:
                         raise IllegalAction(f"agent {agent.name}: {error}") from None
             active = active[current[active] != NONE]
-        return _count_decisions(games, asked, self._random[objects]), seconds
+        return _count_decisions(games, asked, random[objects]), luck, losses, seconds
 
 
 def _ranks(rewards: NDArray[np.float32]) -> NDArray[np.float32]:

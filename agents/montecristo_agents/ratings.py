@@ -1,5 +1,6 @@
 """Intervals and ratings. The games of one deal are not independent of each other, so everything is reckoned by deal."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ BOOTSTRAP_SEED = 0
 _NEWTON_STEPS = 100
 _NEWTON_FARTHEST = 2.0  # per step, in powers of e; full steps can overshoot when somebody wins nearly everything
 _NEWTON_CLOSE = 1e-9
+
+LOTTERY_BOOTSTRAPS = 200
+_TIE = 1e-7
+_LOTTERY_CLOSE = 1e-12
 
 RATED_GAMES = 10_000  # openskill takes them one by one
 _ORDER_SEED = 0
@@ -124,6 +129,55 @@ def elo(shares: NDArray[np.floating], tables: Sequence[Table], players: int, anc
     # Their weight is drawn too, or the rating of who wins everything, which hangs on them, would seem certain.
     imaginary = rng.exponential(IMAGINARY_GAMES, (BOOTSTRAPS, len(tables)))
     again = fit(drawn @ blocks, drawn @ sizes, imaginary)
+    low, high = np.quantile(again, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
+    return [Estimate(*map(float, bounds)) for bounds in zip(best, low, high, strict=True)]
+
+
+# --- maximal lotteries
+
+
+def maximal_lottery(margins: NDArray[np.floating]) -> NDArray[np.float64]:
+    """How often to choose each agent so that no other choice beats this one on average, (agents,).
+
+    It is the optimal mixed strategy of the symmetric zero-sum game in which both sides choose an agent (Fishburn, 1984;
+    as Nash averaging in Balduzzi et al., 2018). Who beats all others gets everything; in a cycle, each gets a part, and
+    who only beats agents outside of it nothing.
+
+    Args:
+        margins: by how much the row beats the column, (agents, agents); the opposite of its transpose.
+
+    The optimal strategy has an odd number of agents, save for ties, and is the null vector of their margins: all such
+    sets are tried, the smallest first. Where ties leave a choice, it is as if the margins were a little different.
+    """
+    agents = len(margins)
+    noise = np.random.default_rng(0).uniform(-_TIE, _TIE, margins.shape)
+    for game in (margins, margins + noise - noise.T):
+        for size in range(1, agents + 1, 2):
+            for chosen in itertools.combinations(range(agents), size):
+                weights = np.linalg.svd(game[np.ix_(chosen, chosen)])[2][-1]
+                if (weights < 0).any() and (weights > 0).any():
+                    continue
+                lottery = np.zeros(agents)
+                lottery[list(chosen)] = weights / weights.sum()
+                if (game @ lottery <= _LOTTERY_CLOSE).all():
+                    return lottery
+    raise AssertionError("every game has an optimal strategy")
+
+
+def lottery(results: NDArray[np.floating]) -> list[Estimate]:
+    """The maximal lottery of a tournament, with bootstrap intervals over deals.
+
+    Args:
+        results: of each deal between every two agents, from 0 to 1, and 1/2 for an agent and itself,
+            (deals, agents, agents).
+    """
+    best = maximal_lottery(results.mean(axis=0) - 0.5)
+    deals = len(results)
+    if deals < 2:
+        return [Estimate(float(value), math.nan, math.nan) for value in best]
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    drawn = rng.multinomial(deals, np.full(deals, 1 / deals), size=LOTTERY_BOOTSTRAPS) / deals
+    again = np.array([maximal_lottery(np.tensordot(weights, results, 1) - 0.5) for weights in drawn])
     low, high = np.quantile(again, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
     return [Estimate(*map(float, bounds)) for bounds in zip(best, low, high, strict=True)]
 

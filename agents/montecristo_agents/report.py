@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 
 from montecristo_agents import ratings
 from montecristo_agents.extras import Console, Figure, RichTable, Text, box
+from montecristo_agents.luck import SIGNALS, cross_fit, fit_ahead
 from montecristo_agents.matches import Match, Results, Table
 from montecristo_agents.ratings import CONFIDENCE, Estimate, Skill, mean_by_deal, rate_by_deal
-from montecristo_env.files import write_whole
+from montecristo_env.core.constants import MIN_PLAYERS
+from montecristo_env.files import atomic_write
 from montecristo_env.ruleset import Ruleset
 
 Values: TypeAlias = NDArray[np.float64]
@@ -38,6 +41,11 @@ class AgentLine:
     openskill: Skill
     decisions_per_game: float
     seconds_per_decision: float  # of the clock on the wall, many games at once
+    adjusted_win_rate: Estimate | None = None  # without the luck of draws, see `luck`; None if it was not measured
+    adjusted_score_margin: Estimate | None = None
+    luck: Estimate | None = None  # in shares of the win per game; its true mean is 0
+    loss: Estimate | None = None  # what its decisions cost it in a game, likewise
+    lottery: Estimate | None = None  # its part in the maximal lottery, see `ratings`; None unless all have met
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,11 @@ class PairLine:
     win_rate: Estimate
     score_margin: Estimate
     mean_rank: Estimate
+    adjusted_win_rate: Estimate | None = None
+    adjusted_score_margin: Estimate | None = None
+    variance_left: float | None = None  # of the adjusted win rate by deal, as a share of that of the raw one
+    luck: Estimate | None = None  # in shares of the win per game; its true mean is 0
+    loss: Estimate | None = None  # what the decisions of the agent cost it in a game, likewise
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,6 +78,8 @@ class Report:
         rated_games: how many games openskill has seen.
         agents: best first.
         pairs: every agent against every other that it met.
+        coefficients: how much luck counts at each table, the mean over deals; None if it was not measured.
+        test: what a sequential test has shown, see `SequentialTest.describe`; None if there was none.
     """
 
     settings: dict[str, Any]
@@ -75,6 +90,8 @@ class Report:
     rated_games: int
     agents: list[AgentLine]
     pairs: list[PairLine]
+    coefficients: list[dict[str, Any]] | None = None
+    test: dict[str, Any] | None = None
 
     @property
     def rules(self) -> str:
@@ -95,6 +112,9 @@ class Report:
         """Prints the tables."""
         console.print(_agents_table(self))
         console.print(_pairs_table(self))
+        if self.coefficients is not None:
+            console.print(_adjusted_table(self))
+            console.print(_skill_table(self))
         for line in self.explanations() + self.caveats():
             console.print(line, style="dim", highlight=False)
 
@@ -123,6 +143,7 @@ class Report:
                 f"{line.mean_rank.value:.2f}",
                 _with_interval(line.elo, points),
                 f"{line.openskill.mu:.1f} ± {line.openskill.sigma:.1f}",
+                "–" if line.lottery is None else _with_interval(line.lottery, "{:.2f}".format),
                 f"{line.decisions_per_game:.0f}",
                 duration(line.seconds_per_decision),
             ]
@@ -133,10 +154,22 @@ class Report:
             [name, *("–" if pair is None else _with_interval(pair.win_rate, percent) for pair in line)]
             for name, line in zip(names, met, strict=True)
         ]
+        if self.coefficients is not None:
+            adjusted = [
+                "Raw, and without the luck of draws:",
+                markdown(_ADJUSTED_HEAD, _adjusted_rows(self)),
+                "Luck of draws and losses by play, in % of a win per game:",
+                markdown(_SKILL_HEAD, _skill_rows(self)),
+            ]
+        else:
+            adjusted = []
         return [
-            markdown(["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "decisions", "time"], standing),
+            markdown(
+                ["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "lottery", "decisions", "time"], standing
+            ),
             "Win rate % of the row, alone against the column:",
             markdown(["", *names], pairs),
+            *adjusted,
         ]
 
     def explanations(self) -> list[str]:
@@ -148,16 +181,36 @@ class Report:
             "Margin: own points minus the mean of the others'. Decisions: per game and player. Time: per decision, of "
             "many games at once (for a uniformly random agent with the rules).",
             f"Elo: Bradley-Terry, {self.anchor} = 0. OpenSkill: Plackett-Luce on {games}, mu ± sigma.",
+            "Lottery: how often to send each agent so that none beats that choice on average (maximal lottery): all "
+            "for who beats everybody, parts for those who beat each other in a circle.",
+            *_explain_adjustment(self),
         ]
 
     def caveats(self) -> list[str]:
         """What the numbers cannot tell."""
-        lines = []
+        lines = _explain_test(self)
+        if self.test is None and self.deals < self.settings["deals"]:
+            lines.append(
+                f"Stopped after {self.deals} of {self.settings['deals']} deals: intervals hold for a number of deals "
+                "that was fixed before. To stop when enough is known, use --until."
+            )
         for line in self.agents:
             beaten = [pair.opponent for pair in self.pairs if pair.agent == line.agent and pair.win_rate.value == 1]
             if beaten:
                 lines.append(f"{line.agent} won every game against {', '.join(beaten)}: Elo only bounds the distance.")
-        return lines
+        return lines + [f"{' beats '.join(cycle)}: no order of strength says that." for cycle in self.cycles()]
+
+    def cycles(self) -> list[tuple[str, str, str, str]]:
+        """Three agents of which each surely beats the next, with the first named again at the end."""
+        names = [line.agent for line in self.agents]
+
+        def beats(one: str, other: str) -> bool:
+            ours, theirs = self.pair(one, other), self.pair(other, one)
+            return bool(ours and theirs and ours.win_rate.low > self.null_rate > theirs.win_rate.high)
+
+        threes = itertools.combinations(names, 3)
+        both_ways = ((a, *rest) for a, b, c in threes for rest in ((b, c), (c, b)))
+        return [(a, b, c, a) for a, b, c in both_ways if beats(a, b) and beats(b, c) and beats(c, a)]
 
     # --- for programs
 
@@ -176,14 +229,17 @@ class Report:
             png(draw_pairs(self)),
         ]
         for name, content in zip(FILES, contents, strict=True):
-            write_whole(folder / name, content)
+            atomic_write(folder / name, content)
 
 
 # --- from results to lines
 
 
 class _Deals:
-    """The deals that were played at every table; values are (deals, tables, seat of the lone player, seat)."""
+    """The deals that were played at every table; values are (deals, tables, seat of the lone player, seat).
+
+    Luck has its signals as one more axis.
+    """
 
     def __init__(self, match: Match, results: Results) -> None:
         self.tables = match.tables
@@ -196,10 +252,12 @@ class _Deals:
         self.margins = scores - (scores.sum(axis=-1, keepdims=True) - scores) / (n - 1)
         self.ranks = self._by_deal(results.ranks)
         self.decisions = self._by_deal(results.decisions)
+        self.luck, self.losses = self._by_deal(results.luck), self._by_deal(results.losses)
         self.seats = np.broadcast_to(match.seats(np.arange(len(self.tables))), self._shape)
 
     def _by_deal(self, values: NDArray[Any]) -> Values:
-        return values[: self.number * len(self.tables)].reshape(self._shape).astype(np.float64)
+        played = values[: self.number * len(self.tables)]
+        return played.reshape(*self._shape, *values.shape[3:]).astype(np.float64)
 
     def met(self, agent: int) -> list[int]:
         """Whom an agent met, all others unless there was a focus."""
@@ -209,6 +267,21 @@ class _Deals:
         """Those of the lone players, (deals, tables, their seats)."""
         own: Values = values.diagonal(axis1=2, axis2=3)
         return own
+
+    def coefficients(self, values: Values, ahead: bool = False) -> Values:
+        """How much luck counts for the values of the lone player, (deals, tables, signals).
+
+        They are fitted to other deals, or to earlier ones.
+        """
+        results = self.lone(values).mean(axis=-1)
+        luck = np.moveaxis(self.luck.diagonal(axis1=2, axis2=3), -1, 2).mean(axis=2)  # (deals, tables, signals)
+        fit = fit_ahead if ahead else cross_fit
+        return np.stack([fit(results[:, table], luck[:, table]) for table in range(len(self.tables))], axis=1)
+
+    def without_luck(self, values: Values, coefficients: Values) -> Values:
+        """The values less what luck counts."""
+        found: Values = values - np.einsum("dtijs,dts->dtij", self.luck, coefficients)
+        return found
 
     def against(self, values: Values, agent: int, other: int) -> Values:
         """The mean of one agent alone against the other, over all seats, one value per deal."""
@@ -224,7 +297,13 @@ class _Deals:
         return means
 
 
-def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, results: Results) -> Report:
+def make_report(
+    settings: dict[str, Any],
+    names: Sequence[str],
+    match: Match,
+    results: Results,
+    test: dict[str, Any] | None = None,
+) -> Report:
     """Reckons with all deals that were played at every table; there must be one.
 
     Args:
@@ -232,12 +311,15 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
         names: one for each agent, all different.
         match: who played.
         results: of its first rounds.
+        test: the outcome of a sequential test, see `SequentialTest.describe`.
     """
     deals, n = _Deals(match, results), match.players
+    adjust = _Adjustment(deals) if match.signals else None
     anchor = list(names).index("random") if "random" in names else 0
     elos = ratings.elo(deals.lone(deals.shares).sum(axis=-1), match.tables, n, anchor)
     games = deals.number * len(match.tables) * n
     skills = ratings.openskill(deals.seats.reshape(games, n), deals.ranks.reshape(games, n), len(names))
+    lotteries = _lotteries(deals)
     seconds = results.seconds / _decisions_of_agents(match, results)
     agents = [
         AgentLine(
@@ -249,6 +331,8 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
             openskill=skills[agent],
             decisions_per_game=float(deals.against_all(deals.decisions, agent).mean()),
             seconds_per_decision=float(seconds[agent]),
+            **(adjust.of_agent(agent) if adjust else {}),
+            lottery=lotteries[agent],
         )
         for agent in deals.agents
     ]
@@ -260,6 +344,7 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
             win_rate=rate_by_deal(deals.against(deals.shares, agent, other)),
             score_margin=mean_by_deal(deals.against(deals.margins, agent, other)),
             mean_rank=mean_by_deal(deals.against(deals.ranks, agent, other)),
+            **(adjust.of_pair(agent, other) if adjust else {}),
         )
         for agent in deals.agents
         for other in deals.met(agent)
@@ -273,7 +358,81 @@ def make_report(settings: dict[str, Any], names: Sequence[str], match: Match, re
         rated_games=min(games, ratings.RATED_GAMES),
         agents=sorted(agents, key=lambda line: -line.elo.value),
         pairs=pairs,
+        coefficients=adjust.describe(names) if adjust else None,
+        test=test,
     )
+
+
+def _lotteries(deals: _Deals) -> list[Estimate] | list[None]:
+    """The part of each agent in the maximal lottery; nothing where some have not met."""
+    agents = deals.agents
+    if any(len(deals.met(agent)) < len(agents) - 1 for agent in agents):
+        return [None for _ in agents]
+    results = np.full((deals.number, len(agents), len(agents)), 0.5)
+    for agent in agents:
+        for other in deals.met(agent):
+            ours, theirs = deals.against(deals.shares, agent, other), deals.against(deals.shares, other, agent)
+            results[:, agent, other] = (1 + ours - theirs) / 2
+    return ratings.lottery(results)
+
+
+def deal_results(match: Match, results: Results, pair: tuple[int, int], adjusted: bool = False) -> Values:
+    """The results of all deals between two agents, from the view of the first: see `sequential.expected_result`.
+
+    They are from 0 to 1. Adjusted for luck, as earlier deals have shown that it counts, they may lie beyond.
+    """
+    deals = _Deals(match, results)
+    shares = deals.shares
+    if adjusted:
+        shares = deals.without_luck(shares, deals.coefficients(shares, ahead=True))
+    agent, other = pair
+    return (1 + deals.against(shares, agent, other) - deals.against(shares, other, agent)) / 2
+
+
+class _Adjustment:
+    """Results without the luck of draws, with the coefficients that other deals have shown."""
+
+    def __init__(self, deals: _Deals) -> None:
+        self._deals = deals
+        self._of_wins, self._of_margins = deals.coefficients(deals.shares), deals.coefficients(deals.margins)
+        self._shares = deals.without_luck(deals.shares, self._of_wins)
+        self._margins = deals.without_luck(deals.margins, self._of_margins)
+        self._luck = deals.luck[..., SIGNALS.index("win")]
+
+    def of_agent(self, agent: int) -> dict[str, Any]:
+        """The entries of its line."""
+        return {
+            "adjusted_win_rate": mean_by_deal(self._deals.against_all(self._shares, agent)),
+            "adjusted_score_margin": mean_by_deal(self._deals.against_all(self._margins, agent)),
+            "luck": mean_by_deal(self._deals.against_all(self._luck, agent)),
+            "loss": mean_by_deal(self._deals.against_all(self._deals.losses, agent)),
+        }
+
+    def of_pair(self, agent: int, other: int) -> dict[str, Any]:
+        """The entries of their line."""
+        deals = self._deals
+        raw, adjusted = deals.against(deals.shares, agent, other), deals.against(self._shares, agent, other)
+        return {
+            "adjusted_win_rate": mean_by_deal(adjusted),
+            "adjusted_score_margin": mean_by_deal(deals.against(self._margins, agent, other)),
+            "variance_left": float(adjusted.var() / raw.var()) if raw.var() > 0 else math.nan,
+            "luck": mean_by_deal(deals.against(self._luck, agent, other)),
+            "loss": mean_by_deal(deals.against(deals.losses, agent, other)),
+        }
+
+    def describe(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The coefficients of each table, for programs."""
+        return [
+            {
+                "agent": names[table.lone],
+                "opponent": names[table.rest],
+                "win_rate": dict(zip(SIGNALS, wins.tolist(), strict=True)),
+                "score_margin": dict(zip(SIGNALS, margins.tolist(), strict=True)),
+            }
+            for table, wins, margins in zip(
+                self._deals.tables, self._of_wins.mean(axis=0), self._of_margins.mean(axis=0), strict=True
+            )
+        ]
 
 
 def _decisions_of_agents(match: Match, results: Results) -> Values:
@@ -304,7 +463,7 @@ def _with_interval(estimate: Estimate, form: Callable[[float], str]) -> str:
 def _agents_table(report: Report) -> RichTable:
     table = RichTable(title=_title(report), box=box.SIMPLE_HEAD, collapse_padding=True)
     table.add_column("\nagent", style="bold", overflow="fold")
-    for name in ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "deci-\nsions", "\ntime"):
+    for name in ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "\nlottery", "deci-\nsions", "\ntime"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in report.agents:
         table.add_row(
@@ -314,6 +473,7 @@ def _agents_table(report: Report) -> RichTable:
             _two_lines(f"{line.mean_rank.value:.2f}", _reach(line.mean_rank, ".2f")),
             _two_lines(points(line.elo.value), _interval(line.elo, points)),
             _two_lines(f"{line.openskill.mu:.1f}", f"± {line.openskill.sigma:.1f}"),
+            "–" if line.lottery is None else _two_lines(*_value_and_interval(line.lottery, "{:.2f}".format)),
             f"{line.decisions_per_game:.0f}",
             duration(line.seconds_per_decision),
         )
@@ -333,6 +493,87 @@ def _pairs_table(report: Report) -> RichTable:
     return table
 
 
+_ADJUSTED_HEAD = ("", "win rate %", "adjusted", "variance left", "margin", "adjusted", "luck %")
+
+
+def _adjusted_rows(report: Report) -> list[list[str]]:
+    """Every pair, once if there are two players."""
+    names = [line.agent for line in report.agents]
+    rows = []
+    for pair in report.pairs:
+        mirrored = report.settings["players"] == MIN_PLAYERS and names.index(pair.agent) > names.index(pair.opponent)
+        if mirrored or pair.adjusted_win_rate is None or pair.adjusted_score_margin is None or pair.luck is None:
+            continue
+        rows.append(
+            [
+                f"{pair.agent} – {pair.opponent}",
+                _with_interval(pair.win_rate, percent),
+                _with_interval(pair.adjusted_win_rate, percent),
+                "?" if pair.variance_left is None or math.isnan(pair.variance_left) else f"× {pair.variance_left:.2f}",
+                _with_interval(pair.score_margin, "{:+.1f}".format),
+                _with_interval(pair.adjusted_score_margin, "{:+.1f}".format),
+                _with_interval(pair.luck, "{:+.1%}".format).replace("%", ""),
+            ]
+        )
+    return rows
+
+
+_SKILL_HEAD = ("agent", "luck", "lost by play")
+
+
+def _skill_rows(report: Report) -> list[list[str]]:
+    return [
+        [
+            line.agent,
+            *(_with_interval(part, "{:+.1%}".format).replace("%", "") for part in (line.luck, line.loss) if part),
+        ]
+        for line in report.agents
+    ]
+
+
+def _skill_table(report: Report) -> RichTable:
+    table = RichTable(title="Luck and play, in % of a win per game", box=box.SIMPLE_HEAD, collapse_padding=True)
+    for number, name in enumerate(_SKILL_HEAD):
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in _skill_rows(report):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _adjusted_table(report: Report) -> RichTable:
+    table = RichTable(title="Raw, and without the luck of draws", box=box.SIMPLE_HEAD, collapse_padding=True)
+    for number, name in enumerate(_ADJUSTED_HEAD):
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in _adjusted_rows(report):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _explain_adjustment(report: Report) -> list[str]:
+    adjust = report.settings.get("adjust")
+    if report.coefficients is None or adjust is None:
+        return []
+    return [
+        f"Adjusted: less what draws did to the players, as the network {(adjust['sha256'] or 'without a file')[:12]} "
+        f"values it, against {adjust['redraws']} redraws each; how much that counts is fitted to other "
+        "deals. Its mean is the same as that of the raw figure. Luck: mean per game, truly 0. Lost by play: how much "
+        "more the network's own choices were worth, as it values them; 0 for who plays like it.",
+    ]
+
+
+def _explain_test(report: Report) -> list[str]:
+    if (test := report.test) is None:
+        return []
+    low, high = test["elo"]
+    ended = "undecided" if test["decision"] == "open" else test["decision"]
+    return [
+        f"{test['claim']}: {ended} after {test['deals']:,} deals (log-likelihood ratio {test['ratio']:+.2f}, bounds ± "
+        f"{test['accepted_above']:.2f}, error rates {100 * test['alpha']:g} %). Difference by a confidence sequence, "
+        f"which holds whenever one stops: {low:+.0f}…{high:+.0f} Elo. All other intervals are for a fixed number "
+        "of deals."
+    ]
+
+
 def _cell(report: Report, pair: PairLine | None) -> str:
     return "–" if pair is None else _two_lines(_coloured(report, pair.win_rate), _interval(pair.win_rate, percent))
 
@@ -349,6 +590,10 @@ def _coloured(report: Report, rate: Estimate) -> str:
 
 def _interval(estimate: Estimate, form: Callable[[float], str]) -> str:
     return "?" if math.isnan(estimate.low) else f"{form(estimate.low)}…{form(estimate.high)}"
+
+
+def _value_and_interval(estimate: Estimate, form: Callable[[float], str]) -> tuple[str, str]:
+    return form(estimate.value), _interval(estimate, form)
 
 
 def _reach(estimate: Estimate, form: str) -> str:

@@ -10,38 +10,39 @@ is a player; with noise its improved policy is a target to learn from.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents import tree
 from montecristo_agents.tree import (
     NODE,
     ROOT,
+    Trees,
     action_of,
     add_child,
-    add_missing,
-    back_up,
+    backup,
+    canonicalize_hidden,
     choice_of,
-    forget_hidden,
-    imagine,
-    most_promising,
+    determinize,
+    expand,
+    init_tree,
     move_of,
-    plant,
+    select_child,
 )
-from montecristo_env.core._jit import Library, copy_bytes, kernel
 from montecristo_env.core.actions import FIRST
 from montecristo_env.core.chance import stream
-from montecristo_env.core.constants import HIDDEN_SLOTS, MAX_PLAYERS, MIN_PLAYERS, NONE, TOKENS
-from montecristo_env.core.layout import STATE, Row, States, aligned_zeros
+from montecristo_env.core.constants import MAX_PLAYERS, NONE
+from montecristo_env.core.jit import Array, copy_bytes, entry_point, kernel, local_array
+from montecristo_env.core.layout import STATE, Float32Table, Int64s, Int64Table, Row, States, UInt64s, aligned_zeros
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.threads import share
+from montecristo_env.threads import parallel_for
 
 C_PUCT = 0.3  # how much priors count below the root
 C_VISIT = 50.0  # how much values count at the root before a move was tried often
+# both are for two players; shares of more players differ less, so that they count in proportion to the players
 SCORE_SCALE = 6.0  # points; for two players, softmax(scores / 6) is (1 + tanh(margin / 12)) / 2
 WIN_WEIGHT = 0.5  # of the share of the win in the utility
 MOST_CHOICES: int = int(np.diff(FIRST).max())
@@ -62,6 +63,7 @@ SEARCH = np.dtype(
         ("leaf", np.int32),  # the node that waits for the evaluator
         ("halfway", np.bool_),  # another seat was played for, and the simulation goes on
         ("done", np.bool_),
+        ("scale", np.float64),  # of values against logits: half the number of players
         ("value", np.float64),  # of the root for the decider, as evaluated
         ("logits", np.float64, (MOST_CHOICES,)),  # by move
         ("noise", np.float64, (MOST_CHOICES,)),  # by move
@@ -75,10 +77,7 @@ SEARCH = np.dtype(
 )
 """The state of one search."""
 
-SOURCES = (__file__, tree.__file__)
-"""The files that the search is made from: a library that uses its kernels must name them."""
-
-library = Library("the Gumbel search", *SOURCES)
+Searches: TypeAlias = Annotated[NDArray[np.void], Array(SEARCH)]
 
 
 class Evaluator(Protocol):
@@ -155,7 +154,6 @@ class Search:
         self._leaves = aligned_zeros(size, STATE)
         self._trees = np.empty((size, 1 + (most + 1) * MOST_CHOICES), NODE)
         self.searches["done"] = True
-        compile_all()
 
     def start(self, games: NDArray[np.int64], rows: States, keys: NDArray[np.uint64]) -> None:
         """Begins new searches in some of the games.
@@ -201,15 +199,15 @@ class Search:
         return self.searches
 
     def _run(self, function: Any, *args: Any, size: int | None = None) -> None:
-        share(function, *args, size=size or self.searches.size, threads=self.threads, least=GAMES_PER_THREAD)
+        parallel_for(function, *args, size=size or self.searches.size, threads=self.threads, least=GAMES_PER_THREAD)
 
 
 # --- Compiled --------------------------------------------------------------------------------------------------------
 
 
-@library.entry_point
+@entry_point
 def start_searches(
-    games: np.ndarray, rows: States, keys: np.ndarray, roots: States, searches: np.ndarray, begin: int, end: int
+    games: Int64s, rows: States, keys: UInt64s, roots: States, searches: Searches, begin: int, end: int
 ) -> None:
     """Roots without a trace of what is hidden, and searches that have done nothing yet."""
     for k in range(begin, end):
@@ -232,26 +230,13 @@ def start_search(s: Row, key: np.uint64, root: Row, search: Row) -> None:
     search.done = s.legal == NOTHING
 
 
-@kernel
-def canonicalize_hidden(s: Row) -> None:
-    """Makes everything hidden the same in all rows that are alike for the players."""
-    s.seed = s.cards_key = s.tokens_key = s.play_key = np.uint64(0)
-    s.scratch[:] = 0
-    for i in range(TOKENS):
-        s.bag_order[i] = 0
-    for slot in range(HIDDEN_SLOTS):
-        if s.slot_shuffle[slot] == NONE:  # what was in it before
-            s.slot_card[slot] = 0
-    forget_hidden(s)
-
-
-@library.entry_point
+@entry_point
 def simulate_games(
     roots: States,
-    searches: np.ndarray,
-    trees: np.ndarray,
+    searches: Searches,
+    trees: Trees,
     leaves: States,
-    schedules: np.ndarray,
+    schedules: Int64Table,
     best_response: bool,
     begin: int,
     end: int,
@@ -267,7 +252,7 @@ def simulate_games(
             wanted = schedules[searches[i].considered - 1, searches[i].simulations]
             searches[i].leaf = begin_simulation(roots[i], searches[i], trees[i], wanted, leaves[i])
         seat = int(roots[i].current_player) if best_response else NONE
-        searches[i].leaf = go_down(trees[i], int(searches[i].leaf), leaves[i], seat)
+        searches[i].leaf = select_leaf(trees[i], int(searches[i].leaf), leaves[i], seat)
 
 
 @kernel
@@ -279,19 +264,19 @@ def begin_simulation(root: Row, search: Row, tree: np.ndarray, wanted: int, s: R
     """
     complete_q(search, tree)
     node = 1 + best_move(search, tree, wanted)
-    imagine(root, stream(search.key, int(tree[node].visits)), s)
+    determinize(root, stream(search.key, int(tree[node].visits)), s)
     play(s, choice_of(s, tree[node].move))
     return node
 
 
 @kernel
-def go_down(tree: np.ndarray, node: int, s: Row, seat: int) -> int:
+def select_leaf(tree: np.ndarray, node: int, s: Row, seat: int) -> int:
     """Plays the best moves until one is missing in the tree, or another seat is to move than this one; the last node.
 
     Without a seat, all are in the tree.
     """
     while seat == NONE or s.current_player == seat:
-        best = most_promising(tree, node, s, C_PUCT)
+        best = select_child(tree, node, s, 2.0 * C_PUCT / s.num_players)
         if best == NONE:
             break
         node = best
@@ -334,7 +319,7 @@ def most_visits(search: Row, tree: np.ndarray) -> int:
 @kernel
 def best_move(search: Row, tree: np.ndarray, wanted: int) -> int:
     """Of the root moves that were tried `wanted` times, the one with the best noise, logit and value."""
-    weight = C_VISIT + most_visits(search, tree)
+    weight = search.scale * (C_VISIT + most_visits(search, tree))
     best, highest = NONE, -np.inf
     for j in range(search.moves):
         score = search.noise[j] + search.logits[j] + weight * search.q[j]
@@ -343,15 +328,15 @@ def best_move(search: Row, tree: np.ndarray, wanted: int) -> int:
     return best
 
 
-@library.entry_point
+@entry_point
 def expand_trees(
     roots: States,
-    searches: np.ndarray,
-    trees: np.ndarray,
+    searches: Searches,
+    trees: Trees,
     leaves: States,
-    logits: np.ndarray,
-    values: np.ndarray,
-    budgets: np.ndarray,
+    logits: Float32Table,
+    values: Float32Table,
+    budgets: Int64s,
     noise: float,
     win_weight: float,
     best_response: bool,
@@ -359,12 +344,12 @@ def expand_trees(
     end: int,
 ) -> None:
     """Gives every tree what the evaluator says about its leaf, and ends the searches that have done enough."""
-    priors, utilities = np.empty(MOST_CHOICES), np.empty(MAX_PLAYERS)
+    priors, utilities = local_array(MOST_CHOICES, np.float64), local_array(MAX_PLAYERS, np.float64)
     for i in range(begin, end):
         if searches[i].done:
             continue
         if searches[i].simulations == NONE:
-            init_tree(roots[i], searches[i], trees[i], logits[i], values[i], priors, budgets, noise)
+            init_root(roots[i], searches[i], trees[i], logits[i], values[i], priors, budgets, noise)
             continue
         over = leaves[i].legal == NOTHING
         searches[i].halfway = best_response and not over and leaves[i].current_player != roots[i].current_player
@@ -375,10 +360,10 @@ def expand_trees(
             write_utilities(leaves[i], win_weight, utilities)
         else:
             write_priors(leaves[i], logits[i], priors)
-            searches[i].nodes = add_missing(trees[i], searches[i].nodes, searches[i].leaf, leaves[i], priors)
+            searches[i].nodes = expand(trees[i], searches[i].nodes, searches[i].leaf, leaves[i], priors)
             for seat in range(MAX_PLAYERS):
                 utilities[seat] = values[i, seat]
-        back_up(trees[i], searches[i].leaf, utilities)
+        backup(trees[i], searches[i].leaf, utilities)
         for seat in range(MAX_PLAYERS):
             searches[i].totals[seat] += utilities[seat]
         searches[i].simulations += 1
@@ -387,7 +372,7 @@ def expand_trees(
 
 
 @kernel
-def init_tree(
+def init_root(
     root: Row,
     search: Row,
     tree: np.ndarray,
@@ -398,7 +383,7 @@ def init_tree(
     noise: float,
 ) -> None:
     """A tree with a node for every legal move, which stand in the order of their codes."""
-    size, moves = plant(tree), 0
+    size, moves = init_tree(tree), 0
     first = int(FIRST[root.decision])
     write_priors(root, logits, priors)
     for choice in range(int(FIRST[root.decision + 1]) - first):
@@ -412,6 +397,7 @@ def init_tree(
     search.moves = moves
     search.considered = min(moves, budgets.size)
     search.budget = budgets[search.considered - 1]
+    search.scale = 0.5 * root.num_players
     search.value = values[root.current_player]
     search.simulations = 0
 
@@ -475,7 +461,7 @@ def finish(root: Row, search: Row, tree: np.ndarray) -> None:
     complete_q(search, tree)
     most = most_visits(search, tree)
     search.action = action_of(tree[1 + best_move(search, tree, most)].move)
-    weight, highest, total, expected = C_VISIT + most, -np.inf, 0.0, 0.0
+    weight, highest, total, expected = search.scale * (C_VISIT + most), -np.inf, 0.0, 0.0
     for j in range(search.moves):
         highest = max(highest, search.logits[j] + weight * search.q[j])
     for j in range(search.moves):
@@ -493,19 +479,3 @@ def finish(root: Row, search: Row, tree: np.ndarray) -> None:
         part = search.totals[seat] / others if others > 0.0 else 1.0 / (players - 1)
         search.values[seat] = expected / total if seat == decider else (1.0 - expected / total) * part
     search.done = True
-
-
-def compile_all() -> None:
-    """Compiles, or loads, every entry point."""
-    library.compile_once(_call_every_entry_point)
-
-
-def _call_every_entry_point() -> None:
-    rows, searches, trees = aligned_zeros(1, STATE), np.zeros(1, SEARCH), np.zeros((1, 1), NODE)
-    rows["num_players"] = MIN_PLAYERS
-    games, numbers = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
-    start_searches(games, rows, np.zeros(1, np.uint64), rows.copy(), searches, 0, 1)
-    searches["done"] = True
-    simulate_games(rows, searches, trees, rows.copy(), numbers, False, 0, 1)
-    outputs = np.zeros((1, 1), np.float32), np.zeros((1, MAX_PLAYERS), np.float32)
-    expand_trees(rows, searches, trees, rows.copy(), *outputs, games, 0.0, 0.0, False, 0, 1)

@@ -2,15 +2,18 @@
 
 Every simulation plays one game from the root down, with hidden parts and chance of its own. So the same node is reached
 in different positions, which allow different moves: each move counts how often it was there to be chosen.
-A value is given to every player, and who decides looks at his own (max^n).
+A value is given to every player, and whoever decides looks at their own (max^n).
 """
 
-import numpy as np
+from typing import Annotated, TypeAlias
 
-from montecristo_env.core._jit import copy_bytes, kernel
+import numpy as np
+from numpy.typing import NDArray
+
 from montecristo_env.core.actions import FIRST
 from montecristo_env.core.chance import resample_hidden, stream
-from montecristo_env.core.constants import HIDDEN_SLOTS, MAX_PLAYERS, NONE, TOKEN_TYPES
+from montecristo_env.core.constants import HIDDEN_SLOTS, MAX_PLAYERS, NONE, TOKEN_TYPES, TOKENS
+from montecristo_env.core.jit import Array, copy_bytes, kernel
 from montecristo_env.core.layout import STATE, Row
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
@@ -27,21 +30,29 @@ NODE = np.dtype(
         ("prior", np.float64),  # how good the move seemed before it was tried, from 0 to 1
     ]
 )
+Trees: TypeAlias = Annotated[NDArray[np.void], Array(NODE, 2)]
 ROOT = 0
 _ROW_BYTES = STATE.itemsize
 
 
 @kernel
-def forget_hidden(s: Row) -> None:
-    """Puts everything hidden in one order that is always the same, so that no trace of the true one is left.
+def canonicalize_hidden(s: Row) -> None:
+    """Makes everything hidden the same in all rows that are alike for the players, so that no trace of it is left.
 
-    Which cards are hidden in each shuffle and which tokens are in the bag is public (§10.1).
+    Which cards are hidden in each shuffle and which tokens are in the bag is public (§10.1): they stay, in one order.
     """
+    s.seed = s.cards_key = s.tokens_key = s.play_key = np.uint64(0)
+    s.scratch[:] = 0
+    for i in range(TOKENS):
+        s.bag_order[i] = 0
     drawn = 0
     for token in range(TOKEN_TYPES):
         for _ in range(s.bag[token]):
             s.bag_order[drawn] = token
             drawn += 1
+    for slot in range(HIDDEN_SLOTS):
+        if s.slot_shuffle[slot] == NONE:  # what was in it before
+            s.slot_card[slot] = 0
     for last in range(HIDDEN_SLOTS - 1, 0, -1):
         for slot in range(last):
             alike = s.slot_shuffle[slot] == s.slot_shuffle[last]
@@ -50,8 +61,8 @@ def forget_hidden(s: Row) -> None:
 
 
 @kernel
-def imagine(root: Row, key: np.uint64, s: Row) -> None:
-    """Makes of `s` a game that the players could be in, as far as they know."""
+def determinize(root: Row, key: np.uint64, s: Row) -> None:
+    """Makes of `s` a game that the players could be in, as far as they know: what is hidden is redrawn."""
     copy_bytes(s.bytes, 0, root.bytes, 0, _ROW_BYTES)
     resample_hidden(s, key)
 
@@ -85,7 +96,7 @@ def choice_of(s: Row, move: int) -> int:
 
 
 @kernel
-def plant(tree: np.ndarray) -> int:
+def init_tree(tree: np.ndarray) -> int:
     """Begins a new tree; the number of its nodes."""
     write_node(tree[ROOT], NONE, NONE, 1.0)
     return 1
@@ -112,9 +123,9 @@ def add_child(tree: np.ndarray, size: int, parent: int, move: int, prior: float)
 
 
 @kernel
-def add_missing(tree: np.ndarray, size: int, node: int, s: Row, priors: np.ndarray) -> int:
+def expand(tree: np.ndarray, size: int, node: int, s: Row, priors: np.ndarray) -> int:
     """A child for every legal choice that has none, as likely as `priors` say; the new size of the tree."""
-    missing, _ = survey(tree, node, s)
+    missing, _ = unexpanded_moves(tree, node, s)
     for choice in range(priors.size):
         if missing & bit(choice) != NOTHING:
             add_child(tree, size, node, move_of(s, choice), priors[choice])
@@ -123,7 +134,7 @@ def add_missing(tree: np.ndarray, size: int, node: int, s: Row, priors: np.ndarr
 
 
 @kernel
-def survey(tree: np.ndarray, node: int, s: Row) -> tuple[np.uint64, float]:
+def unexpanded_moves(tree: np.ndarray, node: int, s: Row) -> tuple[np.uint64, float]:
     """The legal choices that have no child, and the mean value of those that have been tried."""
     missing = s.legal
     total, visits = 0.0, 0
@@ -140,25 +151,25 @@ def survey(tree: np.ndarray, node: int, s: Row) -> tuple[np.uint64, float]:
 
 
 @kernel
-def descend(tree: np.ndarray, root: Row, key: np.uint64, s: Row, curiosity: float) -> int:
+def simulate(tree: np.ndarray, root: Row, key: np.uint64, s: Row, c_puct: float) -> int:
     """Plays the most promising moves until one is missing in the tree, or the game is over; that node.
 
-    The first try of every move at the root is played in one and the same imagined game, the second tries in another
+    The first try of every move at the root is played in one and the same redrawn game, the second tries in another
     one, and so on: all moves have the same luck, which would otherwise hide how good they are.
     """
-    node, best = ROOT, most_promising(tree, ROOT, root, curiosity)
-    imagine(root, stream(key, 0 if best == NONE else int(tree[best].visits)), s)
+    node, best = ROOT, select_child(tree, ROOT, root, c_puct)
+    determinize(root, stream(key, 0 if best == NONE else int(tree[best].visits)), s)
     while best != NONE:
         node = best
         play(s, choice_of(s, tree[node].move))
-        best = most_promising(tree, node, s, curiosity)
+        best = select_child(tree, node, s, c_puct)
     return node
 
 
 @kernel
-def most_promising(tree: np.ndarray, node: int, s: Row, curiosity: float) -> int:
+def select_child(tree: np.ndarray, node: int, s: Row, c_puct: float) -> int:
     """The child with the best value and the most likely to be better still; NONE if a legal move has no child yet."""
-    missing, mean = survey(tree, node, s)  # the mean is the value of untried ones
+    missing, mean = unexpanded_moves(tree, node, s)  # the mean is the value of untried ones
     best, highest = NONE, 0.0
     if missing != NOTHING:
         return best
@@ -169,7 +180,7 @@ def most_promising(tree: np.ndarray, node: int, s: Row, curiosity: float) -> int
             move.available += 1
             visits = int(move.visits)
             value = move.total / visits if visits > 0 else mean
-            bound = value + curiosity * move.prior * np.sqrt(int(move.available)) / (1 + visits)
+            bound = value + c_puct * move.prior * np.sqrt(int(move.available)) / (1 + visits)
             if best == NONE or bound > highest:
                 best, highest = child, bound
         child = int(move.next_sibling)
@@ -177,7 +188,7 @@ def most_promising(tree: np.ndarray, node: int, s: Row, curiosity: float) -> int
 
 
 @kernel
-def back_up(tree: np.ndarray, leaf: int, values: np.ndarray) -> None:
+def backup(tree: np.ndarray, leaf: int, values: np.ndarray) -> None:
     """Adds the values of a simulation to every move that led to its leaf."""
     node = leaf
     while node != ROOT:
@@ -198,14 +209,14 @@ def most_visited(tree: np.ndarray) -> int:
         return NONE
     child = best
     while child != NONE:
-        if goes_before(tree[child], tree[best]):
+        if is_better(tree[child], tree[best]):
             best = child
         child = int(tree[child].next_sibling)
     return action_of(tree[best].move)
 
 
 @kernel
-def goes_before(node: Row, other: Row) -> bool:
+def is_better(node: Row, other: Row) -> bool:
     """Whether a move is better than another one, as far as the search knows."""
     if node.visits != other.visits:
         return bool(node.visits > other.visits)
@@ -215,7 +226,7 @@ def goes_before(node: Row, other: Row) -> bool:
 
 
 @kernel
-def write_shares(tree: np.ndarray, shares: np.ndarray) -> float:
+def write_visit_shares(tree: np.ndarray, shares: np.ndarray) -> float:
     """Which share of the tries at the root each action had, into zeros; the mean of their values, 0 without any."""
     visits, total = 0, 0.0
     child = int(tree[ROOT].first_child)

@@ -7,7 +7,6 @@ from enum import IntEnum
 
 import numpy as np
 
-from montecristo_env.core._jit import WORD, compile_once, copy_bytes, entry_point, kernel, spread_bits
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.chance import (
     advance,
@@ -19,12 +18,24 @@ from montecristo_env.core.chance import (
     shuffle_discards_under_pile,
     stream,
 )
-from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, TOKENS_DRAWN, Decision
-from montecristo_env.core.layout import STATE, Row, States, aligned_zeros
+from montecristo_env.core.constants import NONE, TOKENS_DRAWN, Decision
+from montecristo_env.core.jit import WORD, copy_bytes, entry_point, kernel, spread_bits
+from montecristo_env.core.layout import (
+    STATE,
+    Bools,
+    Float32Table,
+    Float64s,
+    Int8s,
+    Int8Table,
+    Int64s,
+    Row,
+    States,
+    UInt64s,
+)
 from montecristo_env.core.legal import NOTHING, bags_of, legal_choices
 from montecristo_env.core.observation import SCALE, SIZE, observe
-from montecristo_env.core.rules import apply, enter_lane, play, start
-from montecristo_env.core.scoring import WIN, write_rewards
+from montecristo_env.core.rules import apply, enter_lane, play, plays_into_draw, start
+from montecristo_env.core.scoring import write_rewards
 from montecristo_env.core.setup import next_seed, set_up
 
 _ONE = np.uint64(1)
@@ -35,23 +46,23 @@ ILLEGAL_REWARD = -1.0  # for a learner who makes an illegal action
 _SEAT_STREAM = 5  # 0 to 4 have other uses
 
 
-class Ending(IntEnum):
+class StepStatus(IntEnum):
     """Whether a game has ended with its last step, and how."""
 
-    NONE = 0
-    BY_THE_RULES = 1  # §9.1
-    CUT_OFF = 2  # at the round limit, §9.4
+    RUNNING = 0
+    TERMINATED = 1  # §9.1
+    TRUNCATED = 2  # at the round limit, §9.4
 
 
 @entry_point
-def start_games(states: States, rows: np.ndarray, seeds: np.ndarray, begin: int, end: int) -> None:
+def start_games(states: States, rows: Int64s, seeds: UInt64s, begin: int, end: int) -> None:
     """New games from these seeds."""
     for k in range(begin, end):
         start(states[rows[k]], seeds[k])
 
 
 @entry_point
-def restart_games(states: States, rows: np.ndarray, only_finished: bool, begin: int, end: int) -> None:
+def restart_games(states: States, rows: Int64s, only_finished: bool, begin: int, end: int) -> None:
     """New games, each from the seed that follows its last one."""
     for k in range(begin, end):
         s = states[rows[k]]
@@ -60,7 +71,7 @@ def restart_games(states: States, rows: np.ndarray, only_finished: bool, begin: 
 
 
 @entry_point
-def are_increasing(rows: np.ndarray, size: int) -> bool:
+def are_increasing(rows: Int64s, size: int) -> bool:
     """Whether these are row numbers of a batch of this size, in order, each once."""
     last = -1
     for row in rows:
@@ -71,7 +82,7 @@ def are_increasing(rows: np.ndarray, size: int) -> bool:
 
 
 @entry_point
-def are_seated(states: States, rows: np.ndarray, seats: np.ndarray) -> bool:
+def are_seated(states: States, rows: Int64s, seats: Int64s) -> bool:
     """Whether each of these seats, one per row, is one of its game's."""
     for k in range(rows.size):  # noqa: SIM110 (a generator would not compile)
         if not 0 <= seats[k] < states[rows[k]].num_players:
@@ -80,7 +91,7 @@ def are_seated(states: States, rows: np.ndarray, seats: np.ndarray) -> bool:
 
 
 @entry_point
-def first_illegal(states: States, rows: np.ndarray, actions: np.ndarray, begin: int, end: int) -> int:
+def first_illegal(states: States, rows: Int64s, actions: Int64s, begin: int, end: int) -> int:
     """The first place whose action is not legal, or NONE. A game that is over takes any."""
     return _first_illegal(states, rows, actions, begin, end)
 
@@ -104,23 +115,23 @@ def _is_legal(s: Row, action: int) -> bool:
 @entry_point
 def step_games(
     states: States,
-    rows: np.ndarray,
-    actions: np.ndarray,
+    rows: Int64s,
+    actions: Int64s,
     checked: bool,
-    rewards: np.ndarray,
+    rewards: Float32Table,
     reward: int,
-    endings: np.ndarray,
-    restart: bool,
-    samples: np.ndarray,
-    counts: np.ndarray,
-    shares: np.ndarray,
-    masks: np.ndarray,
+    step_status: Int8s,
+    autoreset: bool,
+    samples: Int64s,
+    counts: Int8Table,
+    shares: Float32Table,
+    masks: Int8Table,
     begin: int,
     end: int,
 ) -> int:
     """One action in every game that is not over; or nothing at all, if one is illegal: its place.
 
-    Then, in the same pass: how each game has ended, new games for those if `restart`, random actions to go on with if
+    Then, in the same pass: how each game has ended, new games for those if `autoreset`, random actions to go on with if
     there is room for them in `samples`, which may be `actions`, and what the next decider sees (see `_show`).
     """
     if not checked:
@@ -130,13 +141,13 @@ def step_games(
     for k in range(begin, end):
         s = states[rows[k]]
         rewards[rows[k], :] = 0.0
-        endings[rows[k]] = Ending.NONE
+        step_status[rows[k]] = StepStatus.RUNNING
         if s.legal != NOTHING:
             play(s, actions[k] - FIRST[s.decision])
             if s.legal == NOTHING:
                 write_rewards(s, reward, rewards[rows[k]])
-                endings[rows[k]] = Ending.CUT_OFF if s.truncated else Ending.BY_THE_RULES
-        if restart and s.legal == NOTHING:
+                step_status[rows[k]] = StepStatus.TRUNCATED if s.truncated else StepStatus.TERMINATED
+        if autoreset and s.legal == NOTHING:
             start(s, next_seed(s.seed))
         if samples.size > 0:
             samples[k] = _sample(s)
@@ -145,12 +156,31 @@ def step_games(
 
 
 @entry_point
+def write_draws(states: States, rows: Int64s, actions: Int64s, copies: States, out: Bools, begin: int, end: int) -> int:
+    """Whether each action would turn up cards or tokens before the next choice; or the place of an illegal one.
+
+    Of `copies`, which has room for all of `rows`, only row `begin` is used.
+    """
+    illegal = _first_illegal(states, rows, actions, begin, end)
+    if illegal != NONE:
+        return illegal
+    copy = copies[begin]
+    for k in range(begin, end):
+        s = states[rows[k]]
+        out[k] = False
+        if s.legal != NOTHING:
+            copy_bytes(copy.bytes, 0, s.bytes, 0, _ROW_BYTES)
+            out[k] = plays_into_draw(copy, actions[k] - FIRST[s.decision])
+    return NONE
+
+
+@entry_point
 def play_random(
     states: States,
-    rows: np.ndarray,
+    rows: Int64s,
     steps: int,
-    seats: np.ndarray,
-    rewards: np.ndarray,
+    seats: Int64s,
+    rewards: Float32Table,
     reward: int,
     begin: int,
     end: int,
@@ -181,19 +211,19 @@ def _play_random(s: Row, steps: int, seat: int, rewards: np.ndarray, reward: int
 @entry_point
 def step_learners(
     states: States,
-    rows: np.ndarray,
-    actions: np.ndarray,
-    seats: np.ndarray,
-    steps: np.ndarray,
-    illegal: np.ndarray,
-    rewards: np.ndarray,
+    rows: Int64s,
+    actions: Int64s,
+    seats: Int64s,
+    steps: Int64s,
+    illegal: Bools,
+    rewards: Float32Table,
     reward: int,
     begin: int,
     end: int,
 ) -> None:
-    """The decision of the one learner in every game, then random ones of the others until his next.
+    """The decision of the one learner in every game, then random ones of the others until its next.
 
-    An illegal action is not made but marked, and his game stands still from then on, as one that is over does.
+    An illegal action is not made but marked, and its game stands still from then on, as one that is over does.
     """
     for k in range(begin, end):
         row = rows[k]
@@ -215,18 +245,18 @@ def step_learners(
 @entry_point
 def seat_learners(
     states: States,
-    rows: np.ndarray,
-    wanted: np.ndarray,
-    seats: np.ndarray,
+    rows: Int64s,
+    wanted: Int64s,
+    seats: Int64s,
     others_random: bool,
-    rewards: np.ndarray,
+    rewards: Float32Table,
     reward: int,
     begin: int,
     end: int,
 ) -> None:
     """The seat of the one learner in games that begin: the wanted one, or for NONE one that follows from the seed.
 
-    If the others are random, they decide until it is his turn. All arrays but `rows` are of the whole batch.
+    If the others are random, they decide until it is the learner's turn. All arrays but `rows` are of the whole batch.
     """
     for k in range(begin, end):
         row = rows[k]
@@ -238,7 +268,7 @@ def seat_learners(
 
 @entry_point
 def write_outcomes(
-    states: States, rows: np.ndarray, seats: np.ndarray, shares: np.ndarray, margins: np.ndarray, begin: int, end: int
+    states: States, rows: Int64s, seats: Int64s, shares: Float64s, margins: Int64s, begin: int, end: int
 ) -> None:
     """How games went for one seat of each: its share of the win, and its points ahead of the best other."""
     for k in range(begin, end):
@@ -253,7 +283,7 @@ def write_outcomes(
 
 
 @entry_point
-def sample_actions(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+def sample_actions(states: States, rows: Int64s, out: Int64s, begin: int, end: int) -> None:
     """A uniformly random legal action for every game."""
     for k in range(begin, end):
         out[k] = _sample(states[rows[k]])
@@ -267,11 +297,11 @@ def _sample(s: Row) -> int:
 @entry_point
 def write_observations(
     states: States,
-    rows: np.ndarray,
-    players: np.ndarray,
-    counts: np.ndarray,
-    shares: np.ndarray,
-    masks: np.ndarray,
+    rows: Int64s,
+    players: Int64s,
+    counts: Int8Table,
+    shares: Float32Table,
+    masks: Int8Table,
     begin: int,
     end: int,
 ) -> None:
@@ -301,7 +331,7 @@ def _show(s: Row, player: int, counts: np.ndarray, shares: np.ndarray, masks: np
 
 
 @entry_point
-def write_masks(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+def write_masks(states: States, rows: Int64s, out: Int8Table, begin: int, end: int) -> None:
     """1 for every legal action."""
     for k in range(begin, end):
         _write_mask(states[rows[k]], out[k])
@@ -324,14 +354,14 @@ def _shifted(bits: np.uint64, by: int) -> np.uint64:
 
 
 @entry_point
-def resample_games(states: States, rows: np.ndarray, keys: np.ndarray, begin: int, end: int) -> None:
+def resample_games(states: States, rows: Int64s, keys: UInt64s, begin: int, end: int) -> None:
     """Redraws what is hidden."""
     for k in range(begin, end):
         resample_hidden(states[rows[k]], keys[k])
 
 
 @entry_point
-def draw_keys(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+def draw_keys(states: States, rows: Int64s, out: UInt64s, begin: int, end: int) -> None:
     """Random bits for every game, which do not lead back to its seed: agents get them."""
     for k in range(begin, end):
         s = states[rows[k]]
@@ -340,7 +370,7 @@ def draw_keys(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end
 
 
 @entry_point
-def copy_public(states: States, rows: np.ndarray, out: States, begin: int, end: int) -> None:
+def copy_public(states: States, rows: Int64s, out: States, begin: int, end: int) -> None:
     """Copies games without what is hidden, which is zero in the copy."""
     for k in range(begin, end):
         s = out[k]
@@ -391,44 +421,3 @@ def prepare_chest(states: States, row: int) -> None:
     s = states[row]
     if s.bag_size < TOKENS_DRAWN:
         fill_bag(s)
-
-
-def compile_all() -> None:
-    """Compiles, or loads, every entry point; the first use in a process calls this."""
-    compile_once(_call_every_entry_point)
-
-
-def _call_every_entry_point() -> None:
-    states = np.zeros(1, STATE)
-    states["num_players"] = MIN_PLAYERS
-    states["deck"] = states["tokens"] = 2
-    states["target"] = states["round_limit"] = 1
-    rows = np.zeros(1, np.int64)
-    seeds = np.zeros(1, np.uint64)
-    actions = np.zeros(1, np.int64)
-    rewards = np.zeros((1, MAX_PLAYERS), np.float32)
-    are_increasing(rows, 1)
-    start_games(states, rows, seeds, 0, 1)
-    sample_actions(states, rows, actions, 0, 1)
-    first_illegal(states, rows, actions, 0, 1)
-    counts, masks = aligned_zeros((1, SIZE), np.int8), aligned_zeros((1, COUNT), np.int8)
-    shares = aligned_zeros((1, SIZE), np.float32)
-    step_games(
-        states, rows, actions, False, rewards, WIN, masks[0, :1].copy(), False, actions, counts, shares, masks, 0, 1
-    )
-    play_random(states, rows, 1, rows, rewards, WIN, 0, 1)
-    write_observations(states, rows, actions * 0, counts, shares, masks, 0, 1)
-    are_seated(states, rows, rows)
-    step_learners(states, rows, actions, rows.copy(), rows.copy(), masks[:, 0] > 1, rewards, WIN, 0, 1)
-    seat_learners(states, rows, rows, rows.copy(), True, rewards, WIN, 0, 1)
-    write_outcomes(states, rows, rows, np.zeros(1), rows.copy(), 0, 1)
-    write_masks(states, rows, masks, 0, 1)
-    resample_games(states, rows, seeds, 0, 1)
-    draw_keys(states, rows, seeds, 0, 1)
-    copy_public(states, rows, states.copy(), 0, 1)
-    restart_games(states, rows, False, 0, 1)
-    lay_out(states, 0, seeds[0])
-    proceed(states, 0, NONE)
-    count_bags(states, 0, 0, 0)
-    prepare_draw(states, 0, 1)
-    prepare_chest(states, 0)

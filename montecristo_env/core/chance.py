@@ -6,8 +6,8 @@ the shuffle, restricted to those present. So the deal does not depend on what pl
 
 import numpy as np
 
-from montecristo_env.core._jit import WORD, kernel
 from montecristo_env.core.constants import CARD_TYPES, HIDDEN_SLOTS, NONE, TOKEN_TYPES
+from montecristo_env.core.jit import WORD, kernel
 from montecristo_env.core.layout import Row
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the constants of SplitMix64

@@ -88,5 +88,4 @@ HIDDEN_SLOTS = 32  # a power of two that holds all cards
 
 # What a player can carry away in one scoring round: every bag of a full hand, at the best price.
 MOST_POINTS_A_ROUND = HAND_LIMIT * SIZES * BEST_MARKET_VALUE
-LAP = 128  # observations are int8: larger counts are given as laps of 128 and a rest
 MOST_ROUNDS = MOST_TARGET = 10_000

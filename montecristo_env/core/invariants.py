@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.chance import count_bits
 from montecristo_env.core.constants import (
     ADVENTURERS,
@@ -22,7 +21,8 @@ from montecristo_env.core.constants import (
     Decision,
     Lane,
 )
-from montecristo_env.core.layout import STATE, Row, States
+from montecristo_env.core.jit import entry_point, kernel
+from montecristo_env.core.layout import Int64s, Row, States
 from montecristo_env.core.legal import legal_choices
 from montecristo_env.core.scoring import tokens_in
 
@@ -37,7 +37,6 @@ _CHECKS = (
 )
 _ADVENTURERS, _MARBLES, _CARDS, _TOKENS, _HANDS, _MARKET, _DECISION = (1 << i for i in range(len(_CHECKS)))
 _MARBLES_2, _MARBLES_MORE = MARBLES[2], MARBLES[4]
-library = Library("the invariants")
 
 
 def describe(violations: int) -> list[str]:
@@ -45,17 +44,11 @@ def describe(violations: int) -> list[str]:
     return [name for i, name in enumerate(_CHECKS) if violations >> i & 1]
 
 
-@library.entry_point
-def find_violations(states: States, rows: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+@entry_point
+def find_violations(states: States, rows: Int64s, out: Int64s, begin: int, end: int) -> None:
     """The failed checks of every game."""
     for k in range(begin, end):
         out[k] = violations(states[rows[k]])
-
-
-def compile_all() -> None:
-    """Compiles, or loads, `find_violations`."""
-    numbers = np.zeros(1, np.int64)
-    library.compile_once(lambda: find_violations(np.zeros(1, STATE), numbers, numbers, 0, 1))
 
 
 @kernel

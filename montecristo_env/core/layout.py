@@ -5,7 +5,7 @@ seat axis are 4 seats wide, whatever the number of players. Seats in `lanes` are
 """
 
 import math
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from montecristo_env.core.constants import (
     TOKENS_DRAWN,
     ZONES,
 )
+from montecristo_env.core.jit import Array
 
 CACHE_LINE = 64
 
@@ -93,7 +94,7 @@ _fields: list[tuple[Any, ...]] = [
     ("slot_card", np.int8, (HIDDEN_SLOTS,)),  # HIDDEN: the card in the slot
     ("bag_order", np.int8, (TOKENS,)),  # HIDDEN: the order in which tokens will be drawn, last first
     ("bag_size", np.int8),
-    ("scratch", np.int8, (HIDDEN_SLOTS,)),  # room for one permutation while shuffling; no part of the game
+    ("scratch", np.int8, (HIDDEN_SLOTS,)),  # room for a permutation, or odds of chance; no part of the game
     # --- settings (§1.9), which a new game in the same row keeps
     ("num_players", np.int8),
     ("deck", np.int8, (CARD_TYPES,)),  # copies of each card
@@ -128,7 +129,23 @@ HIDDEN_FIELDS = ("seed", "cards_key", "tokens_key", "play_key", "slot_card", "ba
 """What no player may learn: two rows that differ only here are the same information state (§10.2)."""
 
 Row: TypeAlias = Any  # a Numba record, or a np.record where nothing is compiled
-States: TypeAlias = NDArray[np.void]
+
+# What entry points take: contiguous arrays, with one dimension, as a table with two, or with three.
+States: TypeAlias = Annotated[NDArray[np.void], Array(STATE)]
+StateTable: TypeAlias = Annotated[NDArray[np.void], Array(STATE, 2)]
+Int8s: TypeAlias = Annotated[NDArray[np.int8], Array(np.dtype(np.int8))]
+Int64s: TypeAlias = Annotated[NDArray[np.int64], Array(np.dtype(np.int64))]
+UInt64s: TypeAlias = Annotated[NDArray[np.uint64], Array(np.dtype(np.uint64))]
+Bools: TypeAlias = Annotated[NDArray[np.bool_], Array(np.dtype(np.bool_))]
+Float32s: TypeAlias = Annotated[NDArray[np.float32], Array(np.dtype(np.float32))]
+Float64s: TypeAlias = Annotated[NDArray[np.float64], Array(np.dtype(np.float64))]
+Int8Table: TypeAlias = Annotated[NDArray[np.int8], Array(np.dtype(np.int8), 2)]
+Int64Table: TypeAlias = Annotated[NDArray[np.int64], Array(np.dtype(np.int64), 2)]
+BoolTable: TypeAlias = Annotated[NDArray[np.bool_], Array(np.dtype(np.bool_), 2)]
+Float32Table: TypeAlias = Annotated[NDArray[np.float32], Array(np.dtype(np.float32), 2)]
+Float64Table: TypeAlias = Annotated[NDArray[np.float64], Array(np.dtype(np.float64), 2)]
+Float32Cube: TypeAlias = Annotated[NDArray[np.float32], Array(np.dtype(np.float32), 3)]
+Float64Cube: TypeAlias = Annotated[NDArray[np.float64], Array(np.dtype(np.float64), 3)]
 
 
 def aligned_empty(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from montecristo_env.core._jit import kernel
 from montecristo_env.core.actions import (
     FIRST_MOVE,
     KEEP_ORDER,
@@ -26,6 +25,7 @@ from montecristo_env.core.constants import (
     ZONES,
     Decision,
 )
+from montecristo_env.core.jit import kernel
 from montecristo_env.core.layout import Row
 
 NOTHING = np.uint64(0)

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env.core._jit import copy_bytes, dot_bytes, inlined, kernel, load_bytes, mark_equal_bytes, store_bytes
 from montecristo_env.core.constants import (
     ADVENTURERS,
     BEST_MARKET_VALUE,
@@ -42,6 +41,7 @@ from montecristo_env.core.constants import (
     ZONES,
     Decision,
 )
+from montecristo_env.core.jit import copy_bytes, dot_bytes, inlined, kernel, load_bytes, mark_equal_bytes, store_bytes
 from montecristo_env.core.layout import OFFSET, Row
 from montecristo_env.core.scoring import inlined_gathered_points
 from montecristo_env.errors import InvalidArgument
@@ -149,13 +149,12 @@ _declared: dict[str, list[tuple[str, tuple[int, ...], int, float, str]]] = {
             "positions of each player's adventurers in the queue, foremost first, counted from 1; 0 for none",
         ),
         ("adventurers", (_SEATS,), ADVENTURERS, 1, "adventurers of each player"),
-        ("gathers_first", (_SEATS,), 1, 2, "1 for the player who gathers first"),
         (
             "within_reach",
-            (),
+            (_SEATS,),
             TREASURE_PLACES * SIZES * BEST_MARKET_VALUE,
             1 / 4,
-            "points for the tokens that the observer's bags and wild bags can pay, each on its own",
+            "points for the tokens that each player's bags and wild bags can pay, each on its own",
         ),
         ("tokens", (), TREASURE_PLACES, 1, "tokens in the dungeon"),
         ("chest_dungeons", (), 1, 4, "Treasure chest: 1 where this chest has put a token"),
@@ -251,8 +250,7 @@ _MARKET, _MARKET_VALUES, _HANDS, _BAGS = _at["market"], _at["market_values"], _a
 _LEFT_OVER, _DRAWN, _TAKING, _OWED = _at["left_over_bags"], _at["drawn_tokens"], _at["taking"], _at["owed"]
 _UNSEEN, _CARD_DISCARD, _OFFER = _at["unseen_cards"], _at["card_discard"], _at["offer"]
 _BAG, _TOKEN_DISCARD = _at["bag"], _at["token_discard"]
-_ADVENTURERS, _FIRST, _QUEUE = _at["adventurers"], _at["gathers_first"], _at["queue_positions"]
-_REACH = _at["within_reach"]
+_ADVENTURERS, _QUEUE, _REACH = _at["adventurers"], _at["queue_positions"], _at["within_reach"]
 _TOKENS, _CHEST, _DUNGEON, _TO_GATHER = _at["tokens"], _at["chest_dungeons"], _at["gather_dungeon"], _at["to_gather"]
 _DUNGEON_TOKENS = _at["dungeon_tokens"]
 
@@ -264,9 +262,8 @@ _FROM_SUPPLY, _FROM_MARSEILLE = OFFSET["supply"], OFFSET["marseille"]
 _FROM_HAND_SIZE, _FROM_WILDS = OFFSET["hand_size"], OFFSET["wilds"]
 _FROM_CREW, _FROM_CHEST = OFFSET["crew"], OFFSET["chest_dungeons"]
 _ALL_TOKENS, _ALL_QUEUES = DUNGEONS * TOKEN_TYPES, DUNGEONS * ADVENTURERS
-_VECTOR = 16  # bytes that a processor handles at once; two such cover the lanes, and overlap
+_VECTOR = 16  # bytes that a processor handles at once; two such cover the lanes, and overlap; one the kinds of tokens
 _LANES_REST = LANES * LANE_ROOM - _VECTOR
-_QUEUE_BITS = 6  # for a position in a queue
 # Words of bytes. Four are copied where three are wanted, in the order in which they stand: the next one goes over the
 # fourth, which is 0.
 _COUNTS, _WORD = (1 << 8 * SIZES) - 1, 4
@@ -274,7 +271,7 @@ _TIMES_BAGS, _BAGS_AT = 0x010203, 16  # the third byte of this product is first 
 _TIMES_ONE, _SUM_AT, _SEVEN = 0x0101010101010101, 56, (1 << 56) - 1  # the eighth byte of this one is the sum of all
 _BYTE, _LONG = 0xFF, 8
 _VALUES = 0x030201  # of tokens
-_PAYABLE = _DUNGEON_TOKENS  # points for each token that the observer can pay: there is room until the tokens are copied
+_PAYABLE = _DUNGEON_TOKENS  # points for each token that a player can pay, by player, until the tokens are copied here
 
 
 @kernel
@@ -351,16 +348,17 @@ def _observe_kind(s: Row, seats: tuple[int, ...], kind: int, row: int, out: np.n
     bags = 0
     for ego in range(len(seats)):
         cards = _copy_counts(s, _FROM_HANDS + seats[ego] * CARD_TYPES + sizes, out, _HANDS + row + ego * SIZES)
-        bags |= (cards * _TIMES_BAGS >> _BAGS_AT & _BYTE) << 8 * ego
+        held = cards * _TIMES_BAGS >> _BAGS_AT & _BYTE
+        bags |= held << 8 * ego
+        price = min(held + int(s.wilds[seats[ego]]), SIZES)  # the highest that this player can pay
+        points = load_bytes(out, _MARKET_VALUES + row, 1) * _VALUES & (1 << 8 * price) - 1
+        store_bytes(out, _PAYABLE + ego * _VECTOR + sizes, _WORD, points)
     _copy_counts(s, _FROM_UNSEEN + sizes, out, _UNSEEN + row)
     _copy_counts(s, _FROM_CARD_DISCARD + sizes, out, _CARD_DISCARD + row)
     _copy_counts(s, _FROM_OFFER + sizes, out, _OFFER + row)
     _copy_counts(s, _FROM_BAG + sizes, out, _BAG + row)
     _copy_counts(s, _FROM_TOKEN_DISCARD + sizes, out, _TOKEN_DISCARD + row)
     store_bytes(out, _BAGS + row, _WORD, bags)
-    price = min((bags & _BYTE) + int(s.wilds[seats[0]]), SIZES)  # that the observer can pay
-    points = load_bytes(out, _MARKET_VALUES + row, 1) * _VALUES & (1 << 8 * price) - 1
-    store_bytes(out, _PAYABLE + sizes, _WORD, points)
 
 
 @inlined
@@ -385,35 +383,17 @@ def _observe_dungeon(s: Row, seats: tuple[int, ...], dungeon: int, row: int, out
     start = _FROM_TOKENS + dungeon * TOKEN_TYPES
     tokens = load_bytes(s.bytes, start, _LONG) + (load_bytes(s.bytes, start + _LONG, _LONG) & _SEVEN)
     tokens = tokens * _TIMES_ONE >> _SUM_AT & _BYTE
-    a, b = _turn(s, seats, 0, dungeon), _turn(s, seats, 1, dungeon)
-    c, d = _turn(s, seats, 2, dungeon), _turn(s, seats, 3, dungeon)
-    best = max(max(a, b), max(c, d), 1)  # nobody has the same turn as another
-    first = int(a == best) | int(b == best) << 8 | int(c == best) << 16 | int(d == best) << 24
-    adventurers = _crew(a) | _crew(b) << 8 | _crew(c) << 16 | _crew(d) << 24
+    adventurers = reach = 0
     for ego in range(len(seats)):
         queue = _FROM_QUEUES + seats[ego] * _ALL_QUEUES + dungeon * ADVENTURERS
         copy_bytes(out, _QUEUE + row + ego * ADVENTURERS, s.bytes, queue, ADVENTURERS)
+        adventurers |= load_bytes(s.bytes, _FROM_CREW + seats[ego] * DUNGEONS + dungeon, 1) << 8 * ego
+        reach |= dot_bytes(s.bytes, start, out, _PAYABLE + ego * _VECTOR) << 8 * ego
     store_bytes(out, _ADVENTURERS + row, _WORD, adventurers)
-    store_bytes(out, _FIRST + row, _WORD, first)
-    store_bytes(out, _REACH + row, 1, dot_bytes(s.bytes, start, out, _PAYABLE))
+    store_bytes(out, _REACH + row, _WORD, reach)
     store_bytes(out, _TOKENS + row, 1, tokens)
     copy_bytes(out, _CHEST + row, s.bytes, _FROM_CHEST + dungeon, 1)
     return tokens
-
-
-@inlined
-def _turn(s: Row, seats: tuple[int, ...], ego: int, dungeon: int) -> int:
-    """A number that is higher for those who gather earlier: most adventurers, then the foremost (§8.2); 0 for none."""
-    if ego >= len(seats):
-        return 0
-    foremost = load_bytes(s.bytes, _FROM_QUEUES + seats[ego] * _ALL_QUEUES + dungeon * ADVENTURERS, 1)
-    return (load_bytes(s.bytes, _FROM_CREW + seats[ego] * DUNGEONS + dungeon, 1) << _QUEUE_BITS) - foremost
-
-
-@inlined
-def _crew(turn: int) -> int:
-    """The adventurers that make such a turn."""
-    return turn + (1 << _QUEUE_BITS) - 1 >> _QUEUE_BITS
 
 
 @inlined
@@ -432,16 +412,12 @@ def _observe_phase(s: Row, observer: int, out: np.ndarray) -> None:
 
 @inlined
 def _observe_scoring(s: Row, observer: int, out: np.ndarray) -> None:
-    row = int(s.gather_dungeon) * _ROOM
-    out[_DUNGEON + row] = 1
+    out[_DUNGEON + int(s.gather_dungeon) * _ROOM] = 1
     for dungeon in range(int(s.gather_dungeon), DUNGEONS):
         out[_TO_GATHER + dungeon * _ROOM] = 1
     for turn in range(MAX_PLAYERS):
         if s.gather_order[turn] != NONE:
             out[_ORDER + _ego(s, s.gather_order[turn], observer) * _PLAYER] = MAX_PLAYERS - turn
-    gatherer = _ego(s, s.current_player, observer)
-    for ego in range(MAX_PLAYERS):  # here the order is that of the beginning
-        out[_FIRST + row + ego] = ego == gatherer
     for player in range(s.num_players):
         ego = _ego(s, player, observer)
         for kind in range(KINDS):

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from montecristo_env.core._jit import kernel
 from montecristo_env.core.actions import (
     KEEP_ORDER,
     MOVE_BY,
@@ -33,6 +32,7 @@ from montecristo_env.core.constants import (
     Lane,
     Zone,
 )
+from montecristo_env.core.jit import kernel
 from montecristo_env.core.layout import Row
 from montecristo_env.core.legal import NOTHING, ask, legal_choices
 from montecristo_env.core.scoring import (
@@ -76,6 +76,24 @@ def play_forced(s: Row) -> None:
 
 
 @kernel
+def plays_into_draw(s: Row, choice: int) -> bool:
+    """Plays a decision and the forced ones behind it until something is turned up; False if nothing is.
+
+    Cards of the supply (§4.1) and tokens of a chest (§6.1) are all that is ever turned up, both where the used marble
+    has been returned. A wild bag is drawn unseen (§5.3), and shuffles show nothing: no player learns anything.
+    """
+    while True:
+        returns_marble = s.decision == Decision.RETURN_MARBLE
+        apply(s, choice)
+        if returns_marble and (s.decision == Decision.DEAL or s.decision == Decision.PUT_TOKEN):
+            return True
+        legal = legal_choices(s)
+        if legal == NOTHING or legal & (legal - _ONE) != NOTHING:
+            return False
+        choice = lowest_bit(legal)
+
+
+@kernel
 def apply(s: Row, choice: int) -> None:
     """Carries out one decision, forced or not, and what follows from it up to the next one."""
     match s.decision:
@@ -107,7 +125,7 @@ def apply(s: Row, choice: int) -> None:
 
 @kernel
 def enter_lane(s: Row) -> None:
-    """The owner of the bottom marble of the cylinder's lane becomes active, and his action begins (§3.1)."""
+    """The owner of the bottom marble of the cylinder's lane becomes active, and their action begins (§3.1)."""
     if not reach_lane(s):
         return
     match s.cylinder:
@@ -186,7 +204,7 @@ def draw_supply_cards(s: Row) -> None:
 
 @kernel
 def deal_supply_card(s: Row, card: int) -> None:
-    """The next player gets his card and brings his adventurers from Marseille at once (§4.1, §4.2)."""
+    """The next player gets their card and brings their adventurers from Marseille at once (§4.1, §4.2)."""
     player = s.recipient
     s.offer[card] -= 1
     s.offer_size -= 1
@@ -250,7 +268,7 @@ def discard_card(s: Row, card: int) -> None:
 
 @kernel
 def continue_placing(s: Row) -> None:
-    """Asks the placing player for his next adventurer, or else the others in turn for theirs (§5.1)."""
+    """Asks the placing player for their next adventurer, or else the others in turn (§5.1)."""
     player = int(s.current_player)
     while s.placements_left == 0 or s.supply[player] == 0:
         player = next_player(s, player)
@@ -347,6 +365,12 @@ def open_treasure_chest(s: Row) -> None:
         fill_bag(s)
     for i in range(TOKENS_DRAWN):
         s.drawn_tokens[i] = draw_token(s)
+    finish_drawing_tokens(s)
+
+
+@kernel
+def finish_drawing_tokens(s: Row) -> None:
+    """A bag that the draw has emptied is refilled before the tokens are placed (§6.2)."""
     if s.bag_size == 0 and not s.refill_when_short:
         fill_bag(s)
     ask(s, s.active_player, Decision.PUT_TOKEN)

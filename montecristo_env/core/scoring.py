@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from montecristo_env.core._jit import inlined, kernel
 from montecristo_env.core.chance import put_under_pile
 from montecristo_env.core.constants import (
     CARD_TYPES,
@@ -18,6 +17,7 @@ from montecristo_env.core.constants import (
     ZONES,
     Decision,
 )
+from montecristo_env.core.jit import inlined, kernel
 from montecristo_env.core.layout import Row
 from montecristo_env.core.legal import NOTHING, ask, takeable
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from montecristo_env.core._jit import kernel
 from montecristo_env.core.chance import (
     advance,
     below,
@@ -28,6 +27,7 @@ from montecristo_env.core.constants import (
     TOKENS_DRAWN,
     Lane,
 )
+from montecristo_env.core.jit import kernel
 from montecristo_env.core.layout import OFFSET, Row
 
 _MARBLES_2 = MARBLES[2]

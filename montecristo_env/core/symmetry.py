@@ -3,10 +3,9 @@
 import numpy as np
 
 from montecristo_env.core import actions, observation
-from montecristo_env.core._jit import Library, kernel
 from montecristo_env.core.constants import DUNGEONS, KINDS, LONGEST_MOVE, NONE, SIZES
-
-library = Library("the symmetry of kinds")
+from montecristo_env.core.jit import entry_point, kernel
+from montecristo_env.core.layout import Float32Table, Int8Table, Int64s, Int64Table
 
 
 def _kind_of(action: actions.Action) -> int:
@@ -38,67 +37,82 @@ def _permuted(action: int, permutation: np.ndarray) -> int:
     return action if kind == NONE else action + (int(permutation[kind]) - kind) * int(_STEP[action])
 
 
-@library.entry_point
-def permute_observations(
-    observations: np.ndarray, permutations: np.ndarray, out: np.ndarray, begin: int, end: int
-) -> None:
+@entry_point
+def permute_counts(observations: Int8Table, permutations: Int64Table, out: Int8Table, begin: int, end: int) -> None:
     """Writes observations with their kinds permuted; `permutations` has one line for all, or one per observation."""
     for k in range(begin, end):
-        permutation = permutations[k if permutations.shape[0] > 1 else 0]
-        seen, to = observations[k], out[k]
-        for i in range(_KINDS):
-            to[i] = seen[i]
-        for i in range(_KINDS_END, _PAIRS):
-            to[i] = seen[i]
-        for kind in range(KINDS):
-            into = int(permutation[kind])
-            for i in range(_KIND_WIDTH):
-                to[_KINDS + into * _KIND_WIDTH + i] = seen[_KINDS + kind * _KIND_WIDTH + i]
-            for dungeon in range(DUNGEONS):
-                row = _PAIRS + dungeon * KINDS * _PAIR_WIDTH
-                for i in range(_PAIR_WIDTH):
-                    to[row + into * _PAIR_WIDTH + i] = seen[row + kind * _PAIR_WIDTH + i]
+        _permute_observation(observations[k], permutations[k if permutations.shape[0] > 1 else 0], out[k])
 
 
-@library.entry_point
-def permute_masks(masks: np.ndarray, permutations: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
-    """Writes masks, or anything else that there is of every action, with the kinds permuted."""
+@entry_point
+def permute_scaled(
+    observations: Float32Table, permutations: Int64Table, out: Float32Table, begin: int, end: int
+) -> None:
+    """The same for scaled observations."""
     for k in range(begin, end):
-        permutation = permutations[k if permutations.shape[0] > 1 else 0]
-        for action in range(actions.COUNT):
-            out[k, _permuted(action, permutation)] = masks[k, action]
+        _permute_observation(observations[k], permutations[k if permutations.shape[0] > 1 else 0], out[k])
 
 
-@library.entry_point
-def permute_actions(codes: np.ndarray, permutations: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+@kernel
+def _permute_observation(seen: np.ndarray, permutation: np.ndarray, to: np.ndarray) -> None:
+    for i in range(_KINDS):
+        to[i] = seen[i]
+    for i in range(_KINDS_END, _PAIRS):
+        to[i] = seen[i]
+    for kind in range(KINDS):
+        into = int(permutation[kind])
+        for i in range(_KIND_WIDTH):
+            to[_KINDS + into * _KIND_WIDTH + i] = seen[_KINDS + kind * _KIND_WIDTH + i]
+        for dungeon in range(DUNGEONS):
+            row = _PAIRS + dungeon * KINDS * _PAIR_WIDTH
+            for i in range(_PAIR_WIDTH):
+                to[row + into * _PAIR_WIDTH + i] = seen[row + kind * _PAIR_WIDTH + i]
+
+
+@entry_point
+def permute_flags(masks: Int8Table, permutations: Int64Table, out: Int8Table, begin: int, end: int) -> None:
+    """Writes masks with the kinds permuted."""
+    for k in range(begin, end):
+        _permute_actions_of(masks[k], permutations[k if permutations.shape[0] > 1 else 0], out[k])
+
+
+@entry_point
+def permute_numbers(masks: Float32Table, permutations: Int64Table, out: Float32Table, begin: int, end: int) -> None:
+    """The same for anything else that there is of every action."""
+    for k in range(begin, end):
+        _permute_actions_of(masks[k], permutations[k if permutations.shape[0] > 1 else 0], out[k])
+
+
+@kernel
+def _permute_actions_of(numbers: np.ndarray, permutation: np.ndarray, to: np.ndarray) -> None:
+    for action in range(actions.COUNT):
+        to[_permuted(action, permutation)] = numbers[action]
+
+
+@entry_point
+def permute_actions(codes: Int64s, permutations: Int64Table, out: Int64s, begin: int, end: int) -> None:
     """Writes the codes of the same actions after the kinds were permuted."""
     for k in range(begin, end):
         out[k] = _permuted(codes[k], permutations[k if permutations.shape[0] > 1 else 0])
 
 
-@library.entry_point
-def write_market_order(observations: np.ndarray, out: np.ndarray, begin: int, end: int) -> None:
+@entry_point
+def write_market_order(observations: Int8Table, out: Int64Table, begin: int, end: int) -> None:
     """Writes for each kind its space in the market."""
     for k in range(begin, end):
-        for kind in range(KINDS):
-            for space in range(KINDS):
-                if observations[k, _MARKET + kind * _KIND_WIDTH + space] > 0:
-                    out[k, kind] = space
+        _write_market_order(observations[k], out[k])
 
 
-def compile_all() -> None:
-    """Compiles, or loads, every entry point; the first use in a process calls this."""
-    library.compile_once(_call_every_entry_point)
+@entry_point
+def write_market_order_of_scaled(observations: Float32Table, out: Int64Table, begin: int, end: int) -> None:
+    """The same from scaled observations."""
+    for k in range(begin, end):
+        _write_market_order(observations[k], out[k])
 
 
-def _call_every_entry_point() -> None:
-    order = np.arange(KINDS)[None]
-    codes = np.zeros(1, np.int64)
-    permute_actions(codes, order, codes.copy(), 0, 1)
-    for dtype in (np.int8, np.float32):
-        seen = np.zeros((1, observation.SIZE), dtype)
-        permute_observations(seen, order, seen.copy(), 0, 1)
-        write_market_order(seen, order.copy(), 0, 1)
-    for kind in (np.int8, np.bool_, np.float32):
-        masks = np.zeros((1, actions.COUNT), kind)
-        permute_masks(masks, order, masks.copy(), 0, 1)
+@kernel
+def _write_market_order(seen: np.ndarray, out: np.ndarray) -> None:
+    for kind in range(KINDS):
+        for space in range(KINDS):
+            if seen[_MARKET + kind * _KIND_WIDTH + space] > 0:
+                out[kind] = space

@@ -1,6 +1,7 @@
 """The drawing of the board: from the public state of a game to shapes, which every output draws alike."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -146,7 +147,7 @@ def _parts(
         **{
             f"dungeon-{DUNGEON_LETTERS[dungeon]}": Part(
                 _frozen(
-                    state["dungeons"][dungeon].values(),
+                    state["dungeons"][dungeon],
                     dungeon in state["chest_dungeons"],
                     state["gather_dungeon"] == dungeon and (True, state["taking"]),
                 ),
@@ -181,11 +182,9 @@ def _parts(
     }
 
 
-def _frozen(*values: Any) -> Hashable:
+def _frozen(*values: Any) -> str:
     """Values that can be compared and looked up, whatever lists are in them."""
-    return tuple(
-        _frozen(*value) if isinstance(value, Iterable) and not isinstance(value, str) else value for value in values
-    )
+    return json.dumps(values, default=repr)
 
 
 def _header(state: Mapping[str, Any], title: str, target: int) -> Group:

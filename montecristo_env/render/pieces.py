@@ -1,6 +1,7 @@
 """The pieces of the game as small groups of shapes. Colour never stands alone: a seat has a shape, a kind a letter."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import cos, pi, sin
 from typing import TypeAlias
 
@@ -18,6 +19,9 @@ PALE_SIGNS = ("#d55e00", "#0072b2", "#009e73", "#a39500")
 KIND_FILLS = ("#e69f00", "#b0306a", "#56b4e9", "#2a7a4b", "#e4ebf1")
 KIND_SIGNS = (ON_COLOUR, "#fffffe", ON_COLOUR, "#fffffe", ON_COLOUR)
 WILD_FILL = "#4a5560"
+
+cached = lru_cache(2**14)
+"""Keeps what was drawn: games show the same pieces in the same places again and again."""
 
 Sign: TypeAlias = Callable[[float, float, float, str], list[Shape]]
 
@@ -41,6 +45,7 @@ def seat_sign(seat: int, x: float, y: float, size: float, fill: str) -> Shape:
             return Polygon(regular(x, y, size * 0.56, 4), fill)
 
 
+@cached
 def marble(seat: int, x: float, y: float, radius: float, target: str = "", piece: str = "") -> Group:
     """A marble, or the badge of a player."""
     disc = Circle(x, y, radius, SEAT_FILLS[seat], INK)
@@ -51,6 +56,7 @@ PAWN_SHAPE = 0.8  # width to height
 SMALL_TOKEN = 44  # below this width
 
 
+@cached
 def pawn(seat: int, x: float, y: float, height: float, present: bool = True) -> Group:
     """An adventurer around (x, y); one who waits in Marseille is pale."""
     fill, sign = (SEAT_FILLS[seat], SEAT_SIGNS[seat]) if present else (SEAT_TINTS[seat], PALE_SIGNS[seat])
@@ -83,6 +89,7 @@ def _pawn_outline(
     return head, body
 
 
+@cached
 def gem(kind: int, x: float, y: float, radius: float) -> tuple[Shape, ...]:
     """A treasure with its letter; each kind has a cut of its own."""
     corners, turn = ((24, 0), (6, 0), (5, 0), (8, 1 / 16), (4, 0))[kind]
@@ -94,6 +101,11 @@ def gem(kind: int, x: float, y: float, radius: float) -> tuple[Shape, ...]:
 
 def token(piece: Sequence[int], box: Rect, target: str, lit: bool = False) -> Group:
     """A treasure token, kind and value; a small one is all in the colour of its kind, a lit one has a thick edge."""
+    return _token(tuple(piece), box, target, lit)
+
+
+@cached
+def _token(piece: tuple[int, ...], box: Rect, target: str, lit: bool) -> Group:
     kind, value = piece
     x, y, width, height = box[:4]
     middle = y + height / 2
@@ -109,6 +121,11 @@ def token(piece: Sequence[int], box: Rect, target: str, lit: bool = False) -> Gr
 
 def card(piece: Sequence[int] | None, box: Rect, target: str, adventurers: int | None = None) -> Group:
     """A supply card: its kind above, its bags below, then the adventurers if they still matter. None is a wild bag."""
+    return _card(None if piece is None else tuple(piece), box, target, adventurers)
+
+
+@cached
+def _card(piece: tuple[int, ...] | None, box: Rect, target: str, adventurers: int | None) -> Group:
     x, y, width, height = box[:4]
     middle, band = x + width / 2, height * (0.44 if adventurers is None else 0.34)
     rows = (height - band) / (1 if adventurers is None else 2)

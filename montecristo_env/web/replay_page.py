@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from montecristo_env.analysis import balances
 from montecristo_env.core import actions
-from montecristo_env.games import GameBatch
+from montecristo_env.record import GameRecord
 from montecristo_env.render.board import Part, board_parts
 from montecristo_env.render.markup import fragment
 from montecristo_env.render.pieces import SEAT_FILLS, marble
@@ -33,26 +34,11 @@ class ReplayPage:
         self._drawn: dict[Hashable, int] = {}
         self._games: list[dict[str, Any]] = []
 
-    def add(
-        self,
-        positions: Iterable[tuple[int, GameBatch]],
-        events: Sequence[Mapping[str, Any]],
-        players: Sequence[str],
-        evaluator: str | None = None,
-    ) -> None:
-        """Adds a game.
-
-        Args:
-            positions: what `GameRecord.replay` gives.
-            events: those of the record.
-            players: their names.
-            evaluator: who thought of the moves what the events tell.
-        """
-        names = display_names(players)
-        moments: list[tuple[int, dict[str, Any]]] = []
-        for index, games in positions:
-            rules = games.ruleset
-            moments.append((index, games.public_state()))
+    def add(self, record: GameRecord) -> None:
+        """Adds a game, in pictures and words; its seed is not shown."""
+        events, rules = record.events, record.ruleset
+        names = display_names(record.players)
+        moments = [(event, games.public_state()) for event, games in record.replay()]
         following = [*(events[index] for index, _ in moments[1:]), {}]
         steps = [
             {
@@ -67,12 +53,14 @@ class ReplayPage:
             for step, entries in enumerate(move_log(moments, events, names, rules))
             for entry in entries
         ]
+        found = balances(events, len(names)) or []
         self._games.append(
             {
                 "players": describe_players(names),
                 "target": rules.target,
                 "rules": str(rules),
-                "evaluator": evaluator,
+                "evaluator": record.evaluator,
+                "balances": [balance.describe(name) for balance, name in zip(found, names, strict=False)],
                 "places": places(parts_of(moments[0][1], names, rules)),
                 "steps": steps,
                 "moves": moves,
@@ -161,4 +149,5 @@ def _opinion(
         for move, probability in sorted(event["probabilities"].items(), key=lambda item: -item[1])
     ]
     moved = words(event["move"])
-    return {"opinion": {"choices": choices, "moved": moved, "value": event.get("value")}}
+    told = {name: event.get(name) for name in ("value", "loss", "luck")}
+    return {"opinion": {"choices": choices, "moved": moved, **told}}

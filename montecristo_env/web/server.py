@@ -191,7 +191,7 @@ class Server:
             make_agent = self.store.agent(name)
             await self.advise(lambda: record.annotate(make_agent()))
         page = ReplayPage()
-        await asyncio.to_thread(record.show_on, page)
+        await asyncio.to_thread(page.add, record)
         policy = {"content-security-policy": REPLAY_POLICY}
         return Response(page.html(), media_type="text/html", headers=SAFE_HEADERS | policy)
 
@@ -244,7 +244,7 @@ class Server:
     # --- play
 
     async def socket(self, websocket: WebSocket) -> None:
-        """Somebody at a table, from now until he leaves the page."""
+        """Somebody at a table, from now until they leave the page."""
         identity = websocket.path_params["identity"]
         await websocket.accept()
         if identity not in self.store.tables:

@@ -20,7 +20,7 @@ from montecristo_env.agent import GROUP, Agent, PublicView, make_agent, opinion
 from montecristo_env.core import actions
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Lane
 from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
-from montecristo_env.files import sweep, write_whole
+from montecristo_env.files import atomic_write, sweep
 from montecristo_env.games import seed_of_game
 from montecristo_env.record import GameRecord, RecordedGame
 from montecristo_env.render.markup import fragment
@@ -45,7 +45,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{8,32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 MakeAgent = Callable[[], Agent]
-"""Gives an agent, which may take a while at the first call: it is made then, and perhaps compiled."""
+"""Gives an agent, which may take a while at the first call: it is made then."""
 
 
 class Refused(MonteCristoError):
@@ -300,7 +300,7 @@ def _digest(token: str) -> str:
 class SessionStore:
     """All tables, each with two files: `ID.json` is its game record, `ID.seats` who sits there.
 
-    Agents are made when they are asked for, and tables are read by `load`; until then nothing is compiled.
+    Agents are made when they are asked for, and tables are read by `load`; not before.
 
     Args:
         folder: where the files are; it is made if it is missing.
@@ -476,4 +476,4 @@ def _read_seats(path: Path, players: Sequence[str]) -> tuple[list[str | None], l
 
 def _write(path: Path, content: str) -> None:
     """Writes a file that only its owner can read: seeds and seats are nobody else's business."""
-    write_whole(path, content.encode(), private=True)
+    atomic_write(path, content.encode(), private=True)

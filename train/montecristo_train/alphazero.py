@@ -17,9 +17,9 @@ import json
 import math
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import montecristo_train  # noqa: F401, before torch, which it tells not to keep cores busy
 
@@ -29,22 +29,28 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 from torch.nn import functional
-from torch.utils.tensorboard import SummaryWriter
 
-from montecristo_agents.arena import play
 from montecristo_agents.entity import EntityNetwork
-from montecristo_agents.guided import SearchAgent
-from montecristo_agents.policy import PolicyAgent, checksum
+from montecristo_agents.models import checksum
 from montecristo_env import observation
 from montecristo_env.commands import run_command
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.files import locked, write_whole
-from montecristo_train import ppo
+from montecristo_env.files import atomic_write, locked
 from montecristo_train.alphazero_settings import PRESETS, Settings
-from montecristo_train.curve import draw_curve
-from montecristo_train.entity import ILLEGAL, EntityModule, export, tensors
+from montecristo_train.entity import ILLEGAL, EntityModule, export, load, tensors
 from montecristo_train.episodes import AUXILIARY, VALUE, WIN, Batch, Positions, prepare
-from montecristo_train.ppo import AGENT, CHECKPOINT, CURVE, EVALUATION_SEED, METRICS, TENSORBOARD, TwoLines, writing
+from montecristo_train.runs import (
+    AGENT,
+    CHECKPOINT,
+    Metrics,
+    ProgressLines,
+    finish,
+    start_or_resume,
+    training_facts,
+    win_rates,
+    wins,
+    writing,
+)
 from montecristo_train.workers import make_workers
 
 FORMAT = "1"
@@ -60,6 +66,8 @@ class Learner:
         torch.manual_seed(settings.seed)
         self.settings = settings
         self.module = EntityModule(settings.sizes)
+        if settings.start:
+            load(self.module, EntityNetwork.load(settings.start))
         self.average = copy.deepcopy(self.module)
         self.optimizer = torch.optim.AdamW(
             self.module.parameters(), settings.learning_rate, weight_decay=settings.weight_decay, fused=True
@@ -71,11 +79,6 @@ class Learner:
         self.games = 0.0
         self.filled = 0  # positions that went into the buffer
         self._due = -settings.replay_ratio * settings.learning_starts  # positions still to learn from
-
-    @property
-    def done(self) -> float:
-        """The share of the training that is done."""
-        return min(1.0, self.positions / self.settings.total_timesteps)
 
     @property
     def td_lambda(self) -> float:
@@ -92,11 +95,11 @@ class Learner:
         self._due += self.settings.replay_ratio * places.size
 
     def learn(self) -> dict[str, float]:
-        """As many gradient steps as are due; what they came to."""
+        """Takes as many gradient steps as are due; the means of their losses."""
         settings = self.settings
-        first, last = settings.learning_rate, settings.final_learning_rate
+        first, last, done = settings.learning_rate, settings.final_learning_rate, settings.share_done(self.positions)
         for group in self.optimizer.param_groups:
-            group["lr"] = last + (first - last) * 0.5 * (1 + math.cos(math.pi * self.done))
+            group["lr"] = last + (first - last) * 0.5 * (1 + math.cos(math.pi * done))
         totals: dict[str, float] = {}
         steps = max(0, int(self._due // settings.batch_size))
         for _ in range(steps):
@@ -140,7 +143,7 @@ class Learner:
         content = {name: np.ascontiguousarray(tensor.numpy()) for name, tensor in state.items()}
         facts = facts | {"positions": self.positions, "games": self.games, "random": self.rng.bit_generator.state}
         header = {"format": FORMAT, "facts": json.dumps(facts)}
-        write_whole(path, safetensors_bytes(content, header | {"checksum": checksum(header, content)}))
+        atomic_write(path, safetensors_bytes(content, header | {"checksum": checksum(header, content)}))
 
     def load(self, path: Path) -> dict[str, Any]:
         """Goes on from a checkpoint; what was kept with it."""
@@ -178,85 +181,45 @@ def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 # --- Runs ------------------------------------------------------------------------------------------------------------
 
 
-def win_rates(settings: Settings, network: EntityNetwork) -> dict[str, float]:
-    """How the network does on deals of its own, alone and with search."""
-    rates = ppo.win_rates(cast(Any, settings), PolicyAgent(network), [])
-    if settings.evaluate_simulations:
-        hardest = settings.evaluate_against[-1]
-        agent = SearchAgent(network, settings.evaluate_simulations, "learner")
-        report = play(
-            [hardest, agent],
-            2,
-            max(1, settings.evaluate_deals // 2),
-            EVALUATION_SEED,
-            ruleset=settings.ruleset,
-            focus=1,
-            progress=False,
-        )
-        pair = report.pair("learner", hardest)
-        if pair is not None:
-            rates[f"win_rate/{hardest}_search_{settings.evaluate_simulations}"] = pair.win_rate.value
-    return rates
-
-
 def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwork:
-    """Trains, or goes on training, in a run folder, and returns the trained network."""
+    """Trains, or goes on training, in a run folder, and returns the trained network.
+
+    A folder in which another process trains is refused.
+    """
     torch.set_num_threads(1)
     learner, latest = Learner(settings), dict[str, float]()
-    if resume and (folder / CHECKPOINT).exists():  # else it was stopped before the first one
-        latest = learner.load(folder / CHECKPOINT)["latest"]
-    ppo.forget_metrics_after(folder / METRICS, learner.positions)
-    with writing(folder / TENSORBOARD):
-        board = SummaryWriter(str(folder / TENSORBOARD), purge_step=learner.positions)
-
-    def log(metrics: dict[str, float]) -> None:
-        with writing(folder / METRICS), (folder / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"steps": learner.positions, "games": learner.games} | metrics) + "\n")
-        for name, value in metrics.items():
-            board.add_scalar(name, value, learner.positions)
-
-    def save() -> None:
-        training = {"settings": dataclasses.asdict(settings), "steps": learner.positions} | ppo.provenance()
-        with writing(folder / AGENT):
-            export(learner.average, training | {"win_rates": latest}).save(folder / AGENT)
-        with writing(folder / CHECKPOINT):
-            learner.save(folder / CHECKPOINT, {"latest": latest})
-
-    def passed(every: int) -> bool:
-        return learner.positions // every > before // every
-
-    with (
-        locked(folder),
-        TwoLines(unit="positions") as progress,
-        closing(make_workers(settings, learner.positions)) as workers,
-    ):
-        bar = progress.add_task("training", total=settings.total_timesteps, fps=0.0, results="")
+    with ExitStack() as stack:
+        stack.enter_context(locked(folder))
+        if resume and (folder / CHECKPOINT).exists():  # else it was stopped before the first one
+            latest = learner.load(folder / CHECKPOINT)["latest"]
+        metrics = stack.enter_context(Metrics(folder, learner.positions))
+        progress = stack.enter_context(ProgressLines(unit="positions"))
+        workers = stack.enter_context(closing(make_workers(settings, learner.positions)))
+        bar = progress.add_task("training", total=settings.total_timesteps, fps=0.0, results=wins(latest))
         clock, begun = time.perf_counter(), learner.positions
         while learner.positions < settings.total_timesteps:
             before = learner.positions
-            new, facts = workers.collect(tensors(learner.module), learner.td_lambda)
+            new, facts = workers.collect(tensors(learner.average), learner.td_lambda)
             learner.games += facts.pop("games")
             learner.add(new)
-            metrics = learner.learn() | facts
-            metrics["time/evaluations_per_position"] = metrics.pop("evaluations") / len(new.states)
-            metrics["time/fps"] = rate = (learner.positions - begun) / (time.perf_counter() - clock)
-            if passed(settings.evaluate_every):
+            found = learner.learn() | facts
+            found["time/evaluations_per_position"] = found.pop("evaluations") / len(new.states)
+            found["time/fps"] = rate = (learner.positions - begun) / (time.perf_counter() - clock)
+            end = learner.positions >= settings.total_timesteps
+            if end or learner.positions // settings.evaluate_every > before // settings.evaluate_every:
                 paused = time.perf_counter()
                 latest = win_rates(settings, export(learner.average, {}))
-                metrics |= latest
+                found |= latest
                 clock += time.perf_counter() - paused
-            log(metrics)
-            if passed(settings.checkpoint_every):
-                save()
-            results = "wins: " + ", ".join(f"{name.split('/')[-1]} {value:.0%}" for name, value in latest.items())
-            progress.update(bar, completed=learner.positions, fps=rate, results=results)
-        latest = win_rates(settings, export(learner.average, {}))
-        log(latest)
-        save()
-        with writing(folder / CURVE):
-            draw_curve(folder / METRICS, folder / CURVE)
-    board.close()
-    return EntityNetwork.load(folder / AGENT)
+            metrics.log(learner.positions, found | {"games": learner.games})
+            if end or learner.positions // settings.checkpoint_every > before // settings.checkpoint_every:
+                facts = training_facts(settings, learner.positions, latest)
+                with writing(folder / AGENT):
+                    export(learner.average, facts).save(folder / AGENT)
+                with writing(folder / CHECKPOINT):
+                    learner.save(folder / CHECKPOINT, {"latest": latest})
+            progress.update(bar, completed=learner.positions, fps=rate, results=wins(latest))
+        return finish(folder)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,7 +233,7 @@ class Run(Settings):
 def main(arguments: list[str]) -> None:
     """The command line."""
     presets = {name: (text, Run(**vars(preset))) for name, (text, preset) in PRESETS.items()}
-    ppo.start_or_resume("alphazero", cast(Any, Settings), presets, cast(Any, train), arguments)
+    start_or_resume("alphazero", Settings, presets, train, arguments)
 
 
 if __name__ == "__main__":

@@ -2,55 +2,45 @@
 
 from dataclasses import dataclass
 
-from montecristo_agents.entity import Sizes
 from montecristo_env.errors import InvalidArgument
+from montecristo_train.settings import RunSettings
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(RunSettings):
     """Gumbel AlphaZero; a timestep is one position, a decision of any player."""
 
-    total_timesteps: int = 45_000_000
+    total_timesteps: int = 54_000_000
     """How long to train."""
-    seed: int = 0
-    """Same seed, same run, on the same machine, without worker processes."""
+    start: str = ""
+    """A model file to start from, with a network of the same sizes or a smaller one; from scratch if empty."""
     n_workers: int = 2
     """Processes that play; with 0 this one does."""
     ray: bool = False
     """Whether they are actors of Ray, on the machines of a cluster (`ray start`), or on this one if there is none."""
-    n_envs: int = 512
-    """Games that are played at the same time, in all processes together."""
     n_steps: int = 1024
     """Positions that a process plays with the same weights."""
-    players: tuple[float, float, float] = (0.5, 0.25, 0.25)
-    """The shares of games with 2, 3 and 4 players."""
-    ruleset: str = ""
-    """Settings of the game that differ from the default, such as refill=short,target=30, or a JSON file of them."""
 
     max_considered: int = 8
     """Moves that a search considers at its root at most."""
-    simulations_per_move: int = 2
-    """Simulations are 2 + so many for each move considered …"""
-    min_simulations: int = 6
-    """… but at least so many …"""
-    max_simulations: int = 18
-    """… and at most so many."""
+    simulations_per_move: int = 4
+    """Simulations are 2 plus this for each move considered …"""
+    min_simulations: int = 8
+    """… but at least this many …"""
+    max_simulations: int = 34
+    """… and at most this many."""
 
     win_weight: float = 0.5
     """Of the share of the win in the utility; the rest is softmax(scores / 6)."""
     td_lambda: float = 0.97
     """How far values are learnt from the end of the game rather than from later searches."""
+    redraws: int = 0
+    """Redraws of every draw by whose value its luck is subtracted from what is learnt; 0 for none."""
     warmup: int = 100_000
-    """The first so many positions are learnt from the end of the game only."""
+    """Of the first positions, this many are learnt from the end of the game only."""
 
-    pair_units: int = 32
-    """Of the network, for each pair of a dungeon and a kind."""
-    entity_units: int = 48
-    """For each dungeon and each kind."""
-    hidden_units: int = 256
-    """In both layers of the trunk."""
-    buffer_size: int = 300_000
-    """Positions that are kept to learn from."""
+    buffer_size: int = 2_000_000
+    """Positions that are kept to learn from, 1.2 kB each: of few games, their results are learnt by heart."""
     learning_starts: int = 20_000
     """Positions to wait for before learning, also after `--resume`."""
     replay_ratio: float = 2.0
@@ -71,51 +61,26 @@ class Settings:
     """The weight of that of the win."""
     aux_coef: float = 0.5
     """The weight of the squared error of the final margin and of points in the next two rounds."""
-    average_rate: float = 0.01
-    """How fast the averaged weights, which are evaluated and exported, follow those that learn and play."""
+    average_rate: float = 0.002
+    """How fast the averaged weights, which play, are evaluated and exported, follow those that learn."""
 
-    evaluate_every: int = 500_000
-    """Positions between evaluations; there is one at the end, too."""
-    evaluate_against: tuple[str, ...] = ("random", "greedy")
-    """Whom to play then; nothing is learnt from it."""
-    evaluate_deals: int = 100
-    """On so many deals, in every seat."""
+    evaluate_every: int = 1_000_000
+    """Timesteps between evaluations; there is one at the end, too."""
     evaluate_simulations: int = 32
     """Simulations per decision when it plays the last of these with search, too; 0 for none."""
     checkpoint_every: int = 100_000
-    """Positions between checkpoints."""
+    """Timesteps between checkpoints."""
 
     def __post_init__(self) -> None:
-        for name in ("total_timesteps", "n_envs", "n_steps", "batch_size", "evaluate_every", "checkpoint_every"):
-            _check(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
-        for name in ("pair_units", "entity_units", "hidden_units", "max_considered", "min_simulations"):
-            _check(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
-        for name in ("win_weight", "td_lambda", "average_rate"):
-            _check(0 <= getattr(self, name) <= 1, name, "from 0 to 1", getattr(self, name))
-        for name in ("warmup", "learning_starts", "replay_ratio", "evaluate_simulations"):
-            _check(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
-        _check(0 <= self.n_workers <= self.n_envs, "n_workers", f"0 to n_envs, {self.n_envs}", self.n_workers)
-        _check(
-            self.max_simulations >= self.min_simulations,
-            "max_simulations",
-            f"min_simulations, {self.min_simulations}, or more",
-            self.max_simulations,
-        )
-        _check(
-            min(self.players) >= 0 and sum(self.players) > 0, "players", "shares of 0 or more, not all 0", self.players
-        )
-        _check(len(self.evaluate_against) > 0, "evaluate_against", "one agent or more", self.evaluate_against)
-        _check(
-            self.buffer_size >= self.batch_size,
-            "buffer_size",
-            f"batch_size, {self.batch_size}, or more",
-            self.buffer_size,
-        )
-
-    @property
-    def sizes(self) -> Sizes:
-        """Of the network."""
-        return Sizes(self.pair_units, self.entity_units, self.hidden_units)
+        super().__post_init__()
+        least_of = {
+            "n_envs": ("n_workers", self.n_workers),
+            "max_simulations": ("min_simulations", self.min_simulations),
+            "buffer_size": ("batch_size", self.batch_size),
+        }
+        for name, (other, least) in least_of.items():
+            if getattr(self, name) < least:
+                raise InvalidArgument(f"{name} must be at least {other}, {least}, but is {getattr(self, name)}")
 
     @property
     def budgets(self) -> list[int]:
@@ -124,12 +89,9 @@ class Settings:
         return [min(max(number, self.min_simulations), self.max_simulations) for number in wanted]
 
 
-def _check(right: bool, name: str, allowed: str, value: object) -> None:
-    if not right:
-        raise InvalidArgument(f"{name} must be {allowed}, but is {value}")
-
-
-QUICK = Settings(total_timesteps=1_000_000, evaluate_every=250_000)
+QUICK = Settings(
+    total_timesteps=2_400_000, simulations_per_move=2, min_simulations=6, max_simulations=18, evaluate_every=600_000
+)
 PRESETS = {
     "smoke": (
         "under a minute: to see that it works",
@@ -149,6 +111,6 @@ PRESETS = {
             checkpoint_every=2_000,
         ),
     ),
-    "quick": ("about five minutes: an agent that beats random", QUICK),
+    "quick": ("about five minutes: an agent that beats random, and greedy with search", QUICK),
     "full": ("under three hours on two cores: the strongest agent", Settings()),
 }

@@ -12,21 +12,23 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 from sb3_contrib import MaskablePPO
 
-from montecristo_agents.policy import Network, PolicyAgent, checksum
+from montecristo_agents.entity import EntityNetwork, Sizes
+from montecristo_agents.models import checksum
+from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch
 from montecristo_env.errors import InvalidArgument, MonteCristoError
-from montecristo_env.files import write_whole
+from montecristo_env.files import atomic_write
 from montecristo_train.pool import Opponent
 from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv
 
-FORMAT = 2
-"""The version of the files that this module writes and reads; since 2 a checksum protects all of them."""
+FORMAT = 3
+"""The version of the files that this module writes and reads."""
 PAST_SELF_TEMPERATURE = 1.0  # past selves play as they did, not only their best moves
 ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps for every parameter
 _SETTINGS = ("num_players", "deck", "tokens", "card_adventurers", "market_values", "target", "round_limit")  # of a row
 
 
-def past_self(network: Network) -> PolicyAgent:
+def past_self(network: EntityNetwork) -> PolicyAgent:
     """How a past self plays."""
     return PolicyAgent(network, temperature=PAST_SELF_TEMPERATURE)
 
@@ -53,21 +55,20 @@ def write_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, extra:
     facts = {
         "format": FORMAT,
         "steps": model.num_timesteps,
-        "updates": model._n_updates,
         "numpy_random": [kind, int(position), int(has_gauss), float(gauss)],
         "env_random": env.rng.bit_generator.state,
         "pool": pool,
     }
     content = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
     header = {"facts": json.dumps(facts | extra)}
-    write_whole(path, save(content, header | {"checksum": checksum(header, content)}))
+    atomic_write(path, save(content, header | {"checksum": checksum(header, content)}))
 
 
 def _results(member: Opponent) -> dict[str, float]:
     return {"games": member.games, "wins": member.wins, "rating": member.rating}
 
 
-def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, hidden: tuple[int, ...]) -> dict[str, Any]:
+def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, sizes: Sizes) -> dict[str, Any]:
     """Puts everything back as it was, and returns the facts that were kept with it.
 
     A file that is damaged, or that was written by a run with other settings, is refused, and nothing changes.
@@ -77,9 +78,9 @@ def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, hidden:
         policy = _alike(_below(tensors, "policy"), model.policy.state_dict(), "policy")
         optimiser = _optimiser(_below(tensors, "optimiser"), model)
         games = _games(tensors["games"], env)
-        pool = _pool(facts["pool"], tensors, env, hidden)
+        pool = _pool(facts["pool"], tensors, env, sizes)
         holders = _holders(tensors["holders"], games, len(pool))
-        steps, updates, _ = (_whole(facts[name], name) for name in ("steps", "updates", "rollouts"))
+        steps = _whole(facts["steps"], "steps")
         if not all(isinstance(rate, float) and math.isfinite(rate) for rate in facts["latest"].values()):
             raise InvalidArgument(f"win rates must be finite numbers, but are {facts['latest']}")
         kind, *others = facts["numpy_random"]
@@ -93,7 +94,7 @@ def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, hidden:
         raise InvalidArgument(f"{path} is no checkpoint that this run can go on from: {said}") from None
     model.policy.load_state_dict(policy)
     model.policy.optimizer.load_state_dict(optimiser)
-    model.num_timesteps, model._n_updates = steps, updates
+    model.num_timesteps = steps
     env.games.states[:] = games.states
     env.holders[:] = holders
     env.pool.members, env.pool.guest = pool, None
@@ -195,21 +196,21 @@ def _holders(holders: np.ndarray, games: GameBatch, members: int) -> np.ndarray:
 
 
 def _pool(
-    kept: list[dict[str, Any]], tensors: dict[str, np.ndarray], env: SelfPlayVecEnv, hidden: tuple[int, ...]
+    kept: list[dict[str, Any]], tensors: dict[str, np.ndarray], env: SelfPlayVecEnv, sizes: Sizes
 ) -> list[Opponent]:
-    """The members of the pool: past selves from the file, scripted players those that are there."""
-    scripted = [member.agent for member in env.pool.members if not member.past_self]
+    """The members of the pool: past selves from the file, other agents those that are there."""
+    agents = [member.agent for member in env.pool.members if not member.past_self]
     names = [one["name"] for one in kept if not one["past_self"]]
-    if names != [agent.name for agent in scripted]:
-        raise InvalidArgument(f"its scripted players are {names}, but this run's are {[a.name for a in scripted]}")
-    left = iter(scripted)
+    if names != [agent.name for agent in agents]:
+        raise InvalidArgument(f"its opponents are {names}, but this run's are {[agent.name for agent in agents]}")
+    left = iter(agents)
     members = []
     for number, one in enumerate(kept):
         results = {name: float(one[name]) for name in ("games", "wins", "rating")}
         if not all(map(math.isfinite, results.values())):
             raise InvalidArgument(f"the results of pool.{number} must be finite, but are {results}")
         if one["past_self"]:
-            network = Network(hidden, _below(tensors, f"pool.{number}"), advised=env.advised)
+            network = EntityNetwork(sizes, _below(tensors, f"pool.{number}"))
             members.append(Opponent(past_self(network), True, **results))
         else:
             members.append(Opponent(next(left), False, **results))

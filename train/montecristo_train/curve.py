@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from montecristo_agents.report import png
-from montecristo_env.files import write_whole
+from montecristo_env.files import atomic_write
 
 PANELS = {
     "win_rate/": "win rate",
@@ -38,4 +38,4 @@ def draw_curve(metrics: Path, picture: Path) -> None:
         if prefix == "win_rate/":
             axis.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))  # where it hides no line
             axis.set_ylim(0, 1)
-    write_whole(picture, png(figure))
+    atomic_write(picture, png(figure))

@@ -14,8 +14,10 @@ from montecristo_agents.benchmark import benchmark
 from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, PublicView, make_agent
 from montecristo_env.commands import resumable, run_command
-from montecristo_train.ppo import AGENT, CURVE, new_folder, train
-from montecristo_train.settings import PRESETS
+from montecristo_env.replay import write_replay
+from montecristo_train.alphazero import train
+from montecristo_train.alphazero_settings import PRESETS
+from montecristo_train.runs import AGENT, CURVE, new_folder
 
 OPPONENTS = ("random", "greedy", "ppo")
 DEALS = 250
@@ -25,7 +27,7 @@ GAME, REPLAY = "game.json", "game.html"
 def play_a_game(agent: PolicyAgent, opponent: str, seed: int) -> GameRecord:
     """The agent in the first seat, against one opponent."""
     games = GameBatch(1, 2, seed=seed)
-    record = GameRecord.follow(games, players=[agent.name, opponent])
+    record = GameRecord.record(games, players=[agent.name, opponent])
     view, row = PublicView(games), np.zeros(1, np.int64)
     seats = agent, make_agent(opponent)
     while not games.over[0]:
@@ -46,7 +48,7 @@ def main(arguments: list[str]) -> None:
     new_folder(folder, settings)
     console = Console()
     console.print(f"Training [b]{preset}[/b] ({text}) in {folder}:")
-    with resumable(f"python -m montecristo_train.ppo --resume {folder}"):
+    with resumable(f"python -m montecristo_train.alphazero --resume {folder}"):
         agent = PolicyAgent(train(settings, folder))
     agent.name = "yours"
     report = benchmark(agent, 2, DEALS, against=OPPONENTS, folder=folder / "arena")
@@ -54,15 +56,15 @@ def main(arguments: list[str]) -> None:
     record = play_a_game(agent, OPPONENTS[1], settings.seed)
     record.annotate(agent)
     record.save(folder / GAME)
-    record.to_html(folder / REPLAY)
+    write_replay(record, folder / REPLAY)
     console.print(f"\nYour agent is {folder / AGENT}, its learning curve {folder / CURVE}.")
     console.print(f"A game of it against {OPPONENTS[1]} is {folder / REPLAY}: open it in a browser.")
     console.print("\nWhat to do next:")
     for what, command in (
         ("play against it", f"python -m montecristo_env.play --players human policy:{folder / AGENT}"),
         ("let others play against it", f"python -m montecristo_agents.arena mcts:200 policy:{folder / AGENT}"),
-        ("train a stronger one, 40 minutes", "python -m montecristo_train.ppo full"),
-        ("see all settings", "python -m montecristo_train.ppo quick --help"),
+        ("train a stronger one, three hours", "python -m montecristo_train.alphazero full"),
+        ("see all settings", "python -m montecristo_train.alphazero quick --help"),
     ):
         console.print(f"  {what:34}[b]{command}[/b]", soft_wrap=True)
 

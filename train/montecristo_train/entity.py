@@ -1,7 +1,7 @@
 """The entity network in torch, as it learns; `export` makes of it the one that plays (`montecristo_agents.entity`)."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -10,10 +10,19 @@ from torch import nn
 from montecristo_agents.entity import CONTEXT, DUNGEON_CODES, ENTITIES, KIND_CODES, EntityNetwork, Sizes, shapes
 from montecristo_env import actions, observation
 from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS
+from montecristo_env.errors import InvalidArgument
 
+GROUPS = ("global", "players", "kinds", "dungeons", "pairs")
+"""The groups of an observation that the network has layers for; it takes every column of each."""
 AUXILIARY = 1 + MAX_PLAYERS
 """The final margin of the decider, and the points of each player in the coming rounds."""
 ILLEGAL = -1e9
+
+
+def check_groups(groups: Mapping[str, Any]) -> None:
+    """Refuses observations with a group that the network would not look at, or that stands elsewhere."""
+    if tuple(groups) != GROUPS:
+        raise InvalidArgument(f"the entity network knows observations of {', '.join(GROUPS)}, not {', '.join(groups)}")
 
 
 class Outputs(NamedTuple):
@@ -37,6 +46,7 @@ class EntityModule(nn.Module):
 
     def __init__(self, sizes: Sizes = Sizes()) -> None:  # noqa: B008 (it cannot change)
         super().__init__()
+        check_groups(observation.GROUPS)
         self.sizes = sizes
         pair, entity, hidden = sizes
         widths = {name: group.width for name, group in observation.GROUPS.items()}
@@ -91,6 +101,38 @@ class EntityModule(nn.Module):
         return Outputs(logits, self.value(hidden), self.win(hidden), self.auxiliary(hidden))
 
 
+def expected_rewards(outputs: Outputs, counts: torch.Tensor) -> torch.Tensor:
+    """The reward "win" that deciders may expect by the shares of the win, (K, 1): from -1 / (n - 1) to 1."""
+    found: Any = observation.view(cast(Any, counts), "present")  # of a tensor, too
+    present: torch.Tensor = found == 1
+    players = present.sum(1, keepdim=True)
+    shares = outputs.win.masked_fill(~present, ILLEGAL).softmax(1)[:, :1]
+    return (players * shares - 1) / (players - 1)
+
+
+def load(module: EntityModule, network: EntityNetwork) -> None:
+    """Gives the module the weights of an exported network: the reverse of `export`, but for the auxiliary head.
+
+    A larger module plays as the network does at first: its further units have random weights, and nothing depends on
+    them yet.
+    """
+    if any(ours < theirs for ours, theirs in zip(module.sizes, network.sizes, strict=True)):
+        raise InvalidArgument(f"cannot start from a network with sizes {network.sizes}: here they are {module.sizes}")
+    state = module.state_dict()
+    for name, tensor in network.tensors.items():
+        weights = torch.tensor(np.asarray(tensor, np.float32))
+        if name == "trunk.0.weight":  # its inputs are the units of all dungeons and kinds, then the context
+            rows, inputs = len(weights), np.arange(state[name].shape[1])
+            units = inputs[: ENTITIES * module.sizes.entity].reshape(ENTITIES, -1)[:, : network.sizes.entity]
+            columns = np.concatenate([units.ravel(), inputs[ENTITIES * module.sizes.entity :]])
+            state[name][:rows] = 0.0
+            state[name][:rows, torch.from_numpy(columns)] = weights
+        else:
+            state[name][: len(weights)] = 0.0
+            state[name][tuple(slice(size) for size in weights.shape)] = weights
+    module.load_state_dict(state)
+
+
 def tensors(module: EntityModule) -> dict[str, np.ndarray]:
     """A copy of the weights that the playing network has; the auxiliary head is for learning only."""
     state = module.state_dict()
@@ -100,3 +142,10 @@ def tensors(module: EntityModule) -> dict[str, np.ndarray]:
 def export(module: EntityModule, training: Mapping[str, Any]) -> EntityNetwork:
     """The network as it plays, without torch."""
     return EntityNetwork(module.sizes, tensors(module), training)
+
+
+def export_wins(module: EntityModule, training: Mapping[str, Any]) -> EntityNetwork:
+    """The same of a module that has learnt shares of the win alone: to a search, these are the utility, too."""
+    weights = tensors(module)
+    weights |= {f"value.{part}": weights[f"win.{part}"] for part in ("weight", "bias")}
+    return EntityNetwork(module.sizes, weights, training)

@@ -6,17 +6,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_agents import search
 from montecristo_agents.entity import EntityEvaluator, EntityNetwork, Sizes, observe_deciders
-from montecristo_agents.search import MOST_CHOICES, SEARCH, Search, start_search, write_utilities
+from montecristo_agents.search import MOST_CHOICES, Search, Searches, start_search, write_utilities
+from montecristo_agents.tree import determinize
 from montecristo_env import GameBatch, actions, observation, symmetry
-from montecristo_env.core._jit import Library, copy_bytes, kernel
 from montecristo_env.core.actions import FIRST
-from montecristo_env.core.chance import advance, mix
-from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
-from montecristo_env.core.layout import STATE, Row, States, aligned_empty, aligned_zeros
+from montecristo_env.core.chance import advance, mix, stream
+from montecristo_env.core.constants import MAX_PLAYERS
+from montecristo_env.core.jit import copy_bytes, entry_point, kernel, local_array
+from montecristo_env.core.layout import (
+    STATE,
+    BoolTable,
+    Float32Cube,
+    Float32Table,
+    Float64s,
+    Float64Table,
+    Int64s,
+    Row,
+    States,
+    StateTable,
+    UInt64s,
+    aligned_empty,
+    aligned_zeros,
+)
 from montecristo_env.core.legal import NOTHING, bit
-from montecristo_env.core.rules import play, start
+from montecristo_env.core.rules import play, plays_into_draw, start
 from montecristo_env.core.setup import next_seed
 from montecristo_env.ruleset import RulesetLike
 
@@ -25,6 +39,7 @@ ROUNDS_AHEAD = 2  # in which points are predicted
 MARGIN_SCALE, POINTS_SCALE = 20.0, 10.0  # points that count as 1
 _ROW_BYTES = STATE.itemsize
 _GAMES, _DECISIONS, _MARGINS = range(3)  # of statistics
+_LUCK_STREAM = 1 << 33  # searches use those below
 
 VALUE, WIN = slice(0, MAX_PLAYERS), slice(MAX_PLAYERS, 2 * MAX_PLAYERS)
 """Where shares of the utility and of the win stand in a row of targets, from the decider on, clockwise."""
@@ -33,8 +48,6 @@ MARGIN = WIN.stop
 AUXILIARY = slice(MARGIN, MARGIN + 1 + MAX_PLAYERS)
 """That, and the points of each player in the coming rounds."""
 TARGETS = AUXILIARY.stop
-
-library = Library("self-play with search", __file__, *search.SOURCES)
 
 
 class Positions(NamedTuple):
@@ -78,6 +91,8 @@ class SelfPlay:
         sizes: of the network.
         budgets: of the search (see `Search`).
         win_weight: of the share of the win in the utility.
+        redraws: of every draw, to subtract its luck from what is learnt: what it changed in the value that the network
+            gives, compared with the mean over so many redraws. With 0 nothing is subtracted.
         seed: of deals and searches: same seed and same weights, same games.
         ruleset: see `GameBatch`.
     """
@@ -88,19 +103,22 @@ class SelfPlay:
         sizes: Sizes,
         budgets: list[int],
         win_weight: float,
+        redraws: int,
         seed: int,
         ruleset: RulesetLike,
     ) -> None:
-        library.compile_once(_call_every_entry_point)
         self.games = GameBatch(players.size, players, seed=seed, ruleset=ruleset, threads=1)
-        self.sizes, self.win_weight = sizes, win_weight
+        self.sizes, self.win_weight, self.redraws = sizes, win_weight, redraws
         self._budgets = budgets
         self._search: Search | None = None
         self._keys = np.random.default_rng(seed).integers(2**63, size=players.size, dtype=np.uint64)
         self._states = aligned_empty((players.size, MOST_DECISIONS), STATE)
         self._policies = np.empty((players.size, MOST_DECISIONS, MOST_CHOICES), np.float32)
         self._values = np.empty((players.size, MOST_DECISIONS, MAX_PLAYERS), np.float32)
+        self._lucks = np.empty((players.size, MOST_DECISIONS, MAX_PLAYERS), np.float32)
         self._lengths = np.zeros(players.size, np.int64)
+        self._drawn = np.empty(players.size, np.int64)
+        self._outcomes = aligned_empty(players.size * (1 + redraws), STATE)
 
     def collect(
         self, tensors: Mapping[str, NDArray[Any]], size: int, td_lambda: float
@@ -120,6 +138,23 @@ class SelfPlay:
         while filled < size:
             self._search.tick()
             evaluations += len(self.games)
+            drawn = play_found(
+                self.games.states,
+                self._search.searches,
+                self._keys,
+                self._states,
+                self._policies,
+                self._values,
+                self._lucks,
+                self._lengths,
+                self.redraws,
+                self._drawn,
+                self._outcomes,
+            )
+            if drawn > 0:
+                outcomes = self._outcomes[: drawn * (1 + self.redraws)]
+                shares = evaluator.evaluate(outcomes)[1].astype(np.float64)
+                write_luck(outcomes, shares, self._drawn[:drawn], self._lengths, self.win_weight, self._lucks)
             filled = go_on(
                 self.games.states,
                 self._search.searches,
@@ -128,6 +163,7 @@ class SelfPlay:
                 self._states,
                 self._policies,
                 self._values,
+                self._lucks,
                 self._lengths,
                 td_lambda,
                 self.win_weight,
@@ -165,50 +201,111 @@ def prepare(positions: Positions, picked: NDArray[np.int64]) -> Batch:
 # --- Compiled --------------------------------------------------------------------------------------------------------
 
 
-@library.entry_point
+@entry_point
+def play_found(
+    games: States,
+    searches: Searches,
+    keys: UInt64s,
+    states: StateTable,
+    policies: Float32Cube,
+    values: Float32Cube,
+    lucks: Float32Cube,
+    lengths: Int64s,
+    redraws: int,
+    drawn: Int64s,
+    outcomes: States,
+) -> int:
+    """Where a search is done, keeps the position and plays its action; in how many games this draws something.
+
+    Which games these are is written to `drawn`; to `outcomes` what has come of each, and what would have come of
+    redraws. With no redraws none are counted.
+    """
+    count = 0
+    for i in range(len(games)):
+        s, found, length = games[i], searches[i], lengths[i]
+        if not found.done or s.legal == NOTHING:
+            continue
+        choice = found.action - int(FIRST[s.decision])
+        if length < MOST_DECISIONS:
+            copy_bytes(states[i, length].bytes, 0, s.bytes, 0, _ROW_BYTES)
+            for option in range(MOST_CHOICES):
+                policies[i, length, option] = found.policy[option]
+            for seat in range(MAX_PLAYERS):
+                values[i, length, seat] = found.values[seat]
+                lucks[i, length, seat] = 0.0
+            lengths[i] += 1
+        play(s, choice)
+        if redraws > 0 and length < MOST_DECISIONS:
+            before, at = states[i, length], count * (1 + redraws)
+            copy_bytes(outcomes[at].bytes, 0, before.bytes, 0, _ROW_BYTES)
+            if plays_into_draw(outcomes[at], choice):
+                copy_bytes(outcomes[at].bytes, 0, s.bytes, 0, _ROW_BYTES)
+                for k in range(redraws):
+                    determinize(before, stream(mix(keys[i]), _LUCK_STREAM + k), outcomes[at + 1 + k])
+                    play(outcomes[at + 1 + k], choice)
+                drawn[count] = i
+                count += 1
+    return count
+
+
+@entry_point
+def write_luck(
+    outcomes: States, shares: Float64Table, drawn: Int64s, lengths: Int64s, win_weight: float, lucks: Float32Cube
+) -> None:
+    """The luck of the last decision of these games: what their outcome is worth, less the mean worth of redraws.
+
+    `shares` are what each seat may expect of the outcomes; of games that are over, this is overwritten.
+    """
+    each = len(outcomes) // len(drawn)
+    for j in range(len(drawn)):
+        i = drawn[j]
+        t = lengths[i] - 1
+        for k in range(each):
+            at = j * each + k
+            if outcomes[at].legal == NOTHING:
+                write_utilities(outcomes[at], win_weight, shares[at])
+            for seat in range(MAX_PLAYERS):
+                lucks[i, t, seat] += shares[at, seat] if k == 0 else -shares[at, seat] / (each - 1)
+
+
+@entry_point
 def go_on(
     games: States,
-    searches: np.ndarray,
+    searches: Searches,
     roots: States,
-    keys: np.ndarray,
-    states: States,
-    policies: np.ndarray,
-    values: np.ndarray,
-    lengths: np.ndarray,
+    keys: UInt64s,
+    states: StateTable,
+    policies: Float32Cube,
+    values: Float32Cube,
+    lucks: Float32Cube,
+    lengths: Int64s,
     td_lambda: float,
     win_weight: float,
     out_states: States,
-    out_policies: np.ndarray,
-    out_targets: np.ndarray,
+    out_policies: Float32Table,
+    out_targets: Float32Table,
     filled: int,
-    statistics: np.ndarray,
+    statistics: Float64s,
 ) -> int:
-    """Where a search is done, keeps the position and plays its action; a game that is over gives its positions.
+    """Where a search is done, begins the next one; a game that is over gives its positions first, and starts anew.
 
     A game for whose positions there is no room waits. Returns how many positions there are.
     """
-    returns = np.empty(MAX_PLAYERS)
+    returns = local_array(MAX_PLAYERS, np.float64)
     for i in range(len(games)):
-        s, found = games[i], searches[i]
-        if not found.done:
+        s = games[i]
+        if not searches[i].done:
             continue
-        if s.legal != NOTHING:
-            length = lengths[i]
-            if length < MOST_DECISIONS:
-                copy_bytes(states[i, length].bytes, 0, s.bytes, 0, _ROW_BYTES)
-                for choice in range(MOST_CHOICES):
-                    policies[i, length, choice] = found.policy[choice]
-                for seat in range(MAX_PLAYERS):
-                    values[i, length, seat] = found.values[seat]
-                lengths[i] += 1
-            play(s, found.action - int(FIRST[s.decision]))
         if s.legal == NOTHING:
             if filled + lengths[i] > len(out_states):
                 continue
-            write_targets(s, states[i], values[i], lengths[i], td_lambda, win_weight, returns, out_targets[filled:])
+            write_targets(
+                s, states[i], values[i], lucks[i], lengths[i], td_lambda, win_weight, returns, out_targets[filled:]
+            )
             for t in range(lengths[i]):
                 copy_bytes(out_states[filled + t].bytes, 0, states[i, t].bytes, 0, _ROW_BYTES)
-                out_policies[filled + t] = policies[i, t]
+                for option in range(MOST_CHOICES):
+                    out_policies[filled + t, option] = policies[i, t, option]
             filled += lengths[i]
             statistics[_GAMES] += 1
             statistics[_DECISIONS] += lengths[i]
@@ -235,13 +332,14 @@ def write_targets(
     end: Row,
     states: States,
     values: np.ndarray,
+    lucks: np.ndarray,
     length: int,
     td_lambda: float,
     win_weight: float,
     returns: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """What to learn from every position of a game: TD(lambda) of values, who has won, and by how much.
+    """What to learn from every position of a game: TD(lambda) of values less later luck, who has won, by how much.
 
     Everything is given from the decider on, clockwise.
     """
@@ -256,6 +354,8 @@ def write_targets(
         while later - 1 > t and states[later - 1].round_number >= s.round_number + ROUNDS_AHEAD:
             later -= 1
         out[t, :] = 0.0
+        for seat in range(players):
+            returns[seat] -= lucks[t, seat]
         for ego in range(players):
             seat = (int(s.current_player) + ego) % players
             points = int(end.score[seat]) if later == length else int(states[later].score[seat])
@@ -267,8 +367,8 @@ def write_targets(
             returns[seat] = td_lambda * returns[seat] + (1.0 - td_lambda) * values[t, seat]
 
 
-@library.entry_point
-def spread(states: States, policies: np.ndarray, masks: np.ndarray, out: np.ndarray) -> None:
+@entry_point
+def spread(states: States, policies: Float32Table, masks: BoolTable, out: Float32Table) -> None:
     """Which actions are legal, and how likely each is, by code, into zeros."""
     for k in range(len(states)):
         first = int(FIRST[states[k].decision])
@@ -276,14 +376,3 @@ def spread(states: States, policies: np.ndarray, masks: np.ndarray, out: np.ndar
             if states[k].legal & bit(choice) != NOTHING:
                 masks[k, first + choice] = True
                 out[k, first + choice] = policies[k, choice]
-
-
-def _call_every_entry_point() -> None:
-    rows, episodes, room = aligned_zeros(1, STATE), aligned_zeros((1, 1), STATE), Positions.empty(1)
-    rows["num_players"] = MIN_PLAYERS
-    policies, values = np.zeros((1, 1, MOST_CHOICES), np.float32), np.zeros((1, 1, MAX_PLAYERS), np.float32)
-    keys, lengths = np.zeros(1, np.uint64), np.zeros(1, np.int64)
-    searches = np.zeros(1, SEARCH)  # none is done, so nothing happens
-    arrays = rows, searches, rows.copy(), keys, episodes, policies, values, lengths
-    go_on(*arrays, 1.0, 1.0, *room, 0, np.zeros(3))
-    spread(rows[:0].copy(), room.policies, np.zeros((0, 1), np.bool_), np.zeros((0, 1), np.float32))

@@ -1,4 +1,4 @@
-"""The opponents that a learner meets besides himself: his past selves and scripted players."""
+"""The opponents that a learner meets besides itself: its past selves and other agents."""
 
 from dataclasses import dataclass, field
 
@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from montecristo_env.agent import Agent, PublicView
 
-CAUTION = 2.0  # a new opponent counts as having won so many of twice as many games
+PRIOR_GAMES = 2.0  # with which a win rate begins, half of them won
 ELO = 400.0  # points of rating that make ten wins to one
-MOST_AHEAD = 4000.0  # more points than anybody can be ahead after CAUTION
+MOST_AHEAD = 4000.0  # more points than anybody can be ahead after PRIOR_GAMES
 STILL_WINS = 2.0  # how much an opponent that wins more is favoured: the power of its win rate
 
 
@@ -22,39 +22,37 @@ class Opponent:
     games: float = 0.0
     wins: float = 0.0
     rating: float = 0.0
-    """In Elo: what the learner's was when he became this past self."""
+    """In Elo: what the learner's was when it became this past self."""
 
     @property
     def win_rate(self) -> float:
         """Its share of the wins among itself and the learner, cautiously."""
-        return (self.wins + CAUTION / 2) / (self.games + CAUTION)
+        return (self.wins + PRIOR_GAMES / 2) / (self.games + PRIOR_GAMES)
 
 
 @dataclass
 class Pool:
-    """Past selves, of which only some are kept, and scripted players, who stay.
+    """Past selves, of which only some are kept, and other agents, which stay.
 
     Args:
         past_share: the share of games with a past self at the table.
-        scripted_share: the share of games with a scripted player.
+        opponents_share: the share of games with another agent.
         size: past selves that are kept; the one that wins least goes first.
         memory: after each rollout, results count less by this factor.
-        alone: whether a scripted player holds all seats but one of the learner; else any number of them.
         guest: the past self that games meet which begin now, all the same one, so that few networks play at a time.
     """
 
     past_share: float
-    scripted_share: float
+    opponents_share: float
     size: int = 20
     memory: float = 0.99
-    alone: bool = False
     members: list[Opponent] = field(default_factory=list)
     guest: int | None = None
 
     def draw(self, rng: np.random.Generator) -> int | None:
-        """The place of an opponent for a new game, or None for a game of the learner with himself."""
+        """The place of an opponent for a new game, or None for a game of the learner with itself."""
         dice = rng.random()
-        for past_self, share in ((True, self.past_share), (False, self.scripted_share)):
+        for past_self, share in ((True, self.past_share), (False, self.opponents_share)):
             if dice < share:
                 if not past_self:
                     return self._draw_one(rng, past_self)
@@ -63,10 +61,6 @@ class Pool:
                 return self.guest
             dice -= share
         return None
-
-    def holds_the_rest(self, place: int) -> bool:
-        """Whether this member holds all seats but one of the learner."""
-        return self.alone and not self.members[place].past_self
 
     def _draw_one(self, rng: np.random.Generator, past_self: bool) -> int | None:
         places = [place for place, member in enumerate(self.members) if member.past_self == past_self]
@@ -93,18 +87,18 @@ class Pool:
         """What the members in these places do, one for each row."""
         choices = np.empty(rows.size, np.int64)
         for place in set(places.tolist()):
-            his = places == place
-            choices[his] = self.members[place].agent.act(games, rows[his])
+            theirs = places == place
+            choices[theirs] = self.members[place].agent.act(games, rows[theirs])
         return choices
 
     @property
     def rating(self) -> float:
-        """The learner's, in Elo: the one at which his results against his past selves are what is to be expected."""
+        """The learner's, in Elo: the one at which its results against its past selves are what is to be expected."""
         past = [member for member in self.members if member.past_self]
         if not past:
             return 0.0
         ratings = np.array([member.rating for member in past])
-        weights = np.array([member.games + CAUTION for member in past])
+        weights = np.array([member.games + PRIOR_GAMES for member in past])
         won = float((weights * (1 - np.array([member.win_rate for member in past]))).sum())
 
         low, high = ratings.min() - MOST_AHEAD, ratings.max() + MOST_AHEAD
@@ -113,6 +107,14 @@ class Pool:
             expected = float((weights / (1 + 10 ** ((ratings - middle) / ELO))).sum())
             low, high = (middle, high) if expected < won else (low, middle)
         return float(low)
+
+    def metrics(self) -> dict[str, float]:
+        """How its members do against the learner, and how strong the learner is among its past selves."""
+        found = {f"pool/{member.agent.name}": member.win_rate for member in self.members if not member.past_self}
+        past = [member.win_rate for member in self.members if member.past_self]
+        if past:
+            found |= {"pool/past_selves": float(np.mean(past)), "rating/past_selves": self.rating}
+        return found
 
     def count(self, place: int, share: float) -> None:
         """A game against this opponent has ended; it had this share of the win among the two."""

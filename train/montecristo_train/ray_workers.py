@@ -1,4 +1,4 @@
-"""Those who play for a learner, as actors of Ray, on any machines; `workers` has them as processes of this one."""
+"""Workers that play for a learner, as Ray actors on any machines; those of `workers` are processes of this one."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ except ImportError as error:
 class RayWorkers:
     """Actors that play, each on a core of the cluster; without a cluster, one of this machine is made.
 
-    Ray begins an actor anew elsewhere when it or its machine dies. Meanwhile, the others go on.
+    Ray restarts an actor elsewhere when it or its machine dies. Meanwhile, the others go on.
     """
 
     def __init__(self, settings: Settings, positions: int) -> None:

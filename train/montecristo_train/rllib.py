@@ -19,63 +19,46 @@ from typing import Any
 
 import numpy as np
 
-from montecristo_agents.policy import Network, PolicyAgent
+from montecristo_agents.entity import EntityNetwork
 from montecristo_env.commands import run_command
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.files import locked
+from montecristo_train import ppo
 from montecristo_train.extras import DEFAULT_MODULE_ID, PPO, PPOConfig, RLModuleSpec, ray
-from montecristo_train.ppo import (
+from montecristo_train.rllib_runner import League, MaskedNetwork, RllibSettings, SelfPlayRunner, export, spaces
+from montecristo_train.runs import (
     AGENT,
     METRICS,
     forget_metrics_after,
-    provenance,
     start_or_resume,
+    training_facts,
     win_rates,
     wins,
     writing,
 )
-from montecristo_train.rllib_runner import League, MaskedNetwork, RllibSettings, TableRunner, export, spaces
+from montecristo_train.settings import SelfPlaySettings
 
 CHECKPOINTS, CHECKSUM = "checkpoints", "sha256"
 
-SMOKE = RllibSettings(
-    steps=40_000,
-    tables=64,
-    rollout=32,
-    advised=False,
-    hidden=(32,),
-    batch=256,
-    epochs=2,
-    learning_rate=1e-3,
-    snapshot_every=5,
-    evaluate_every=10,
-    evaluate_deals=10,
-    checkpoint_every=10,
-)
-QUICK = RllibSettings(
-    steps=1_500_000,
-    advised=False,
-    hidden=(256,),
-    learning_rate=1e-3,
-    final_learning_rate=1e-4,
-    snapshot_every=20,
-    evaluate_every=20,
-    evaluate_deals=50,
-)
-FULL = RllibSettings()
+
+def _shared(preset: str) -> dict[str, Any]:
+    """What the preset of `montecristo_train.ppo` says of settings that both recipes have."""
+    names = {field.name for field in dataclasses.fields(SelfPlaySettings)}
+    return {name: value for name, value in vars(ppo.PRESETS[preset][1]).items() if name in names}
+
 
 PRESETS = {
-    "smoke": ("a minute: to see that it works", SMOKE),
-    "quick": ("minutes: an agent that beats random", QUICK),
-    "full": ("hours: as strong as it gets", FULL),
+    "smoke": ("a minute: to see that it works", RllibSettings(**_shared("smoke"))),
+    "quick": ("minutes: an agent that beats random", RllibSettings(**_shared("quick"))),
+    "full": ("hours: what PPO learns from the observation", RllibSettings(**_shared("full"))),
 }
 
 
 def make_config(settings: RllibSettings) -> PPOConfig:
     """The run in RLlib's words."""
-    if settings.tables % max(1, settings.runners):
-        raise InvalidArgument(f"{settings.runners} runners cannot share {settings.tables} tables equally")
-    observations, choices = spaces(settings.advised)
+    if settings.n_envs % max(1, settings.n_runners):
+        raise InvalidArgument(f"{settings.n_runners} runners cannot share {settings.n_envs} games equally")
+    observations, choices = spaces()
     return (
         PPOConfig()
         .environment(
@@ -85,27 +68,27 @@ def make_config(settings: RllibSettings) -> PPOConfig:
             disable_env_checking=True,
         )
         .env_runners(
-            env_runner_cls=TableRunner,
-            num_env_runners=settings.runners,
-            rollout_fragment_length=settings.rollout,
+            env_runner_cls=SelfPlayRunner,
+            num_env_runners=settings.n_runners,
+            rollout_fragment_length=settings.n_steps,
             sample_timeout_s=None,
         )
         .learners(num_learners=0)
-        .rl_module(rl_module_spec=RLModuleSpec(MaskedNetwork, model_config={"hidden": settings.hidden}))
+        .rl_module(rl_module_spec=RLModuleSpec(MaskedNetwork, model_config={"sizes": list(settings.sizes)}))
         .training(
-            lr=[[0, settings.learning_rate], [settings.steps, settings.final_learning_rate]],
-            entropy_coeff=[[0, settings.entropy], [settings.steps, settings.final_entropy]],
-            gamma=settings.discount,
-            lambda_=settings.decay,
-            clip_param=settings.clip,
+            lr=[[0, settings.learning_rate], [settings.total_timesteps, settings.final_learning_rate]],
+            entropy_coeff=[[0, settings.ent_coef], [settings.total_timesteps, settings.final_ent_coef]],
+            gamma=settings.gamma,
+            lambda_=settings.gae_lambda,
+            clip_param=settings.clip_range,
             vf_clip_param=float("inf"),
-            vf_loss_coeff=settings.value_weight,
+            vf_loss_coeff=settings.vf_coef,
             use_kl_loss=False,
-            grad_clip=settings.gradient_limit,
+            grad_clip=settings.max_grad_norm,
             grad_clip_by="global_norm",
-            train_batch_size=settings.tables * settings.rollout,
-            minibatch_size=settings.batch,
-            num_epochs=settings.epochs,
+            train_batch_size=settings.n_envs * settings.n_steps,
+            minibatch_size=settings.batch_size,
+            num_epochs=settings.n_epochs,
         )
         .fault_tolerance(restart_failed_env_runners=True)
         .callbacks(League)
@@ -120,7 +103,7 @@ def on_ray(settings: RllibSettings) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    here: dict[str, Any] = {} if settings.address else {"num_cpus": settings.runners + 1, "include_dashboard": False}
+    here: dict[str, Any] = {} if settings.address else {"num_cpus": settings.n_runners + 1, "include_dashboard": False}
     ray.init(address=settings.address or "local", log_to_driver=False, **here)
     try:
         yield
@@ -152,24 +135,26 @@ class Training:
         begun = time.perf_counter()
         result: dict[str, Any] = self.algorithm.train()
         played, self.steps = self.steps, int(result["env_runners"]["num_env_steps_sampled_lifetime"])
-        number = self.algorithm.iteration
-        if number % self.settings.evaluate_every == 0 or self.steps >= self.settings.steps:
+        end = self.steps >= self.settings.total_timesteps
+
+        def due(every: int) -> bool:
+            return end or self.steps // every > played // every
+
+        if due(self.settings.evaluate_every):
             self.evaluate()
         self._log(result, (self.steps - played) / (time.perf_counter() - begun))
-        if number % self.settings.checkpoint_every == 0 or self.steps >= self.settings.steps:
+        if due(self.settings.checkpoint_every):
             self.save()
         return result
 
-    def network(self) -> Network:
+    def network(self) -> EntityNetwork:
         """The network as it is now."""
-        training = {"settings": dataclasses.asdict(self.settings), "steps": self.steps} | provenance()
-        return export(
-            self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID], training | {"win_rates": self.latest}
-        )
+        module = self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID]
+        return export(module, training_facts(self.settings, self.steps, self.latest))
 
     def evaluate(self) -> None:
         """Plays the best moves of the learner against the baselines."""
-        self.latest = self._unlogged = win_rates(self.settings, PolicyAgent(self.network()), [])
+        self.latest = self._unlogged = win_rates(self.settings, self.network())
 
     def _log(self, result: dict[str, Any], rate: float) -> None:
         """One line of metrics, for the file and for people."""
@@ -180,7 +165,9 @@ class Training:
         metrics |= {f"game/{name}": float(value) for name, value in result["env_runners"].get("game", {}).items()}
         with writing(self.folder / METRICS), (self.folder / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(metrics) + "\n")
-        print(f"{self.steps:,} of {self.settings.steps:,} steps, {rate:,.0f}/s; {wins(self.latest)}", flush=True)
+        print(
+            f"{self.steps:,} of {self.settings.total_timesteps:,} steps, {rate:,.0f}/s; {wins(self.latest)}", flush=True
+        )
 
     def save(self) -> None:
         """Writes the agent and a checkpoint, which takes the place of older ones when it is complete."""
@@ -218,7 +205,7 @@ def check(checkpoint: Path) -> None:
         raise InvalidArgument(f"{checkpoint} is damaged, its checksum is not that of its content")
 
 
-def train(settings: RllibSettings, folder: Path, resume: bool = False) -> Network:
+def train(settings: RllibSettings, folder: Path, resume: bool = False) -> EntityNetwork:
     """Trains, or goes on training, in a run folder, and returns the trained network.
 
     A folder in which another process trains is refused.
@@ -229,11 +216,11 @@ def train(settings: RllibSettings, folder: Path, resume: bool = False) -> Networ
             if resume:
                 training.resume()
             forget_metrics_after(folder / METRICS, training.steps)
-            while training.steps < settings.steps:
+            while training.steps < settings.total_timesteps:
                 training.update()
         finally:
             training.algorithm.stop()
-    return Network.load(folder / AGENT)
+    return EntityNetwork.load(folder / AGENT)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,26 +1,26 @@
-"""What self-play needs from RLlib: a network with masks, a runner that plays many tables at once, and a league.
+"""What self-play needs from RLlib: a network with masks, a runner that plays many games at once, and a league.
 
 RLlib's own runner for many agents steps every game by itself in Python and keeps a dictionary for every step. Here a
-runner plays all its tables in one compiled batch, and hands over what RLlib would cut a multi-agent episode into
+runner plays all its games in one compiled batch, and hands over what RLlib would cut a multi-agent episode into
 anyway: for every seat that the learner holds an episode of its own, with that seat's decisions and rewards. All seats
 share one network, so to RLlib this is one agent with many episodes.
 """
 
 import dataclasses
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
-from torch import nn
 
-from montecristo_agents import advice
-from montecristo_agents.policy import Network
-from montecristo_env import actions, observation
+from montecristo_agents.entity import EntityNetwork, Sizes
+from montecristo_env import actions
 from montecristo_env.core.constants import MAX_PLAYERS
-from montecristo_env.learner import observation_box
+from montecristo_env.spaces import observation_box
+from montecristo_train import entity
 from montecristo_train.checkpoint import past_self
+from montecristo_train.entity import ILLEGAL, EntityModule
 from montecristo_train.extras import (
     DEFAULT_MODULE_ID,
     INPUT_ENV_SINGLE_SPACES,
@@ -34,79 +34,58 @@ from montecristo_train.extras import (
     ValueFunctionAPI,
 )
 from montecristo_train.extras import InfiniteLookbackBuffer as Buffer
-from montecristo_train.seats import SeatCutter, Trajectory
+from montecristo_train.seat_gae import SeatStep
+from montecristo_train.seat_trajectories import SeatTrajectories, Trajectory
 from montecristo_train.selfplay import SelfPlayVecEnv, make_env
 from montecristo_train.settings import SelfPlaySettings
 
 LEAGUE = "league"  # the part of a runner's state
 SEEN, MASK = "observation", "action_mask"  # the parts of an observation, as PettingZoo's classic games call them
-FORBIDDEN = -1e9  # the logit of an illegal action; infinity would make the entropy undefined
 
 
 @dataclasses.dataclass(frozen=True)
 class RllibSettings(SelfPlaySettings):
-    """Self-play with PPO on RLlib; a step is one decision of the learner."""
+    """Self-play with PPO on RLlib."""
 
-    runners: int = 2
-    """Processes that play, on any machine of the cluster; they share the tables. With 0 the learner plays itself."""
+    n_runners: int = 2
+    """Processes that play, on any machine of the cluster; they share the games. With 0 the learner plays itself."""
     address: str = ""
     """The cluster: "auto" for the one this machine belongs to; if empty, this machine alone."""
 
 
-def spaces(advised: bool) -> tuple[Dict, "Discrete[np.int64]"]:
+def spaces() -> tuple[Dict, "Discrete[np.int64]"]:
     """What the network sees, as counts, and what it chooses from."""
-    seen = Box(-128, 127, (advice.SIZE,), np.int8) if advised else observation_box("int8")
-    return Dict({SEEN: seen, MASK: Box(0, 1, (actions.COUNT,), np.int8)}), Discrete(actions.COUNT)
-
-
-OBSERVATION_LENGTH = 4.0  # about, of a scaled observation, if one of zeros and ones has 1: values would begin too large
+    return Dict({SEEN: observation_box("int8"), MASK: Box(0, 1, (actions.COUNT,), np.int8)}), Discrete(actions.COUNT)
 
 
 class MaskedNetwork(TorchRLModule, ValueFunctionAPI):
-    """A shared trunk on scaled observations and two linear heads, as `montecristo_agents.policy.Network` has them."""
+    """The entity network with masks."""
 
     def setup(self) -> None:
         """Makes the layers."""
-        self.hidden = tuple(self.model_config["hidden"])
-        inputs = self.observation_space[SEEN].shape[0]
-        sizes = (inputs, *self.hidden)
-        self.advised = inputs == advice.SIZE
-        self.trunk = nn.ModuleList(nn.Linear(*pair) for pair in zip(sizes, self.hidden, strict=False))
-        self.policy = nn.Linear(self.hidden[-1], actions.COUNT)
-        self.value = nn.Linear(self.hidden[-1], 1)
-        for number, layer in enumerate(self.trunk):
-            gain = np.sqrt(2) if number else np.sqrt(2) / OBSERVATION_LENGTH
-            nn.init.orthogonal_(cast(nn.Linear, layer).weight, gain)
-        nn.init.orthogonal_(self.policy.weight, 0.01)
-        nn.init.orthogonal_(self.value.weight, 0.1)
-        scale = advice.SCALE if self.advised else observation.SCALE
-        self.register_buffer("scale", torch.from_numpy(scale.copy()), persistent=False)
-
-    def _features(self, batch: dict[str, Any]) -> torch.Tensor:
-        features: torch.Tensor = batch[Columns.OBS][SEEN] * self.scale
-        for layer in self.trunk:
-            features = torch.relu(layer(features))
-        return features
+        self.module = EntityModule(Sizes(*self.model_config["sizes"]))
+        for unused in (self.module.value, self.module.auxiliary):
+            unused.requires_grad_(False)
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
-        features = self._features(batch)
-        logits = self.policy(features).masked_fill(batch[Columns.OBS][MASK] == 0, FORBIDDEN)
-        return {Columns.ACTION_DIST_INPUTS: logits, Columns.EMBEDDINGS: features}
+        seen = batch[Columns.OBS][SEEN]
+        outputs = self.module(seen)
+        logits = outputs.logits.masked_fill(batch[Columns.OBS][MASK] == 0, ILLEGAL)
+        return {Columns.ACTION_DIST_INPUTS: logits, Columns.EMBEDDINGS: entity.expected_rewards(outputs, seen)}
 
     def compute_values(self, batch: dict[str, Any], embeddings: torch.Tensor | None = None) -> torch.Tensor:
         """What the observer expects to get, (K,)."""
-        values: torch.Tensor = self.value(self._features(batch) if embeddings is None else embeddings)
+        values: torch.Tensor = self._forward(batch)[Columns.EMBEDDINGS] if embeddings is None else embeddings
         return values.squeeze(-1)
 
 
-def export(module: MaskedNetwork, training: dict[str, Any]) -> Network:
+def export(module: MaskedNetwork, training: dict[str, Any]) -> EntityNetwork:
     """The network without torch, as `policy:PATH` plays it."""
-    tensors = {name: tensor.detach().cpu().numpy().copy() for name, tensor in module.state_dict().items()}
-    return Network(module.hidden, tensors, advised=module.advised, training=training)
+    return entity.export_wins(module.module, training)
 
 
-class TableRunner(SingleAgentEnvRunner):
-    """Plays its share of the tables, all in one batch, and returns an episode for each seat of the learner.
+class SelfPlayRunner(SingleAgentEnvRunner):
+    """Plays its share of the games, all in one batch, and returns an episode for each seat of the learner.
 
     It also keeps the league, as part of its state: a checkpoint has it, and so has a runner that takes the place of one
     that died.
@@ -115,7 +94,7 @@ class TableRunner(SingleAgentEnvRunner):
     env: SelfPlayVecEnv | None
 
     def __init__(self, **kwargs: Any) -> None:
-        self.league: list[Network] = []
+        self.league: list[EntityNetwork] = []
         super().__init__(**kwargs)
 
     @property
@@ -125,27 +104,27 @@ class TableRunner(SingleAgentEnvRunner):
         return settings
 
     def make_env(self) -> None:
-        """Sets up this runner's tables, with deals of their own."""
-        tables = self.settings.tables // max(1, self.settings.runners)
+        """Sets up this runner's games, with deals of their own."""
+        n_envs = self.settings.n_envs // max(1, self.settings.n_runners)
         seed = int(np.random.SeedSequence((self.settings.seed, self.worker_index or 0)).generate_state(1)[0])
-        self.env = make_env(dataclasses.replace(self.settings, tables=tables, seed=seed))
-        self.num_envs = tables
+        self.env = make_env(dataclasses.replace(self.settings, n_envs=n_envs, seed=seed))
+        self.num_envs = n_envs
         self._seen: Any = self.env.reset()
-        self._cutter = SeatCutter()
+        self._cutter = SeatTrajectories()
         self._rng = np.random.default_rng(seed)
 
     def get_spaces(self) -> dict[str, Any]:
         """Those of the network."""
-        both = spaces(self.settings.advised)
+        both = spaces()
         return {INPUT_ENV_SPACES: both, INPUT_ENV_SINGLE_SPACES: both, DEFAULT_MODULE_ID: both}
 
-    def add_past_self(self, network: Network) -> None:
+    def add_past_self(self, network: EntityNetwork) -> None:
         """Takes a past self into the league."""
         self.league = [*self.league, network][-self.settings.pool_size :]
         if self.env is not None:
             self.env.pool.add_past_self(past_self(network))
 
-    def set_league(self, league: list[Network]) -> None:
+    def set_league(self, league: list[EntityNetwork]) -> None:
         """Replaces all past selves, as after a restart."""
         self.league = league
         if self.env is not None:
@@ -168,12 +147,11 @@ class TableRunner(SingleAgentEnvRunner):
         super().set_state(state)
 
     def sample(self, **kwargs: Any) -> list[SingleAgentEpisode]:
-        """Plays one rollout at all tables."""
+        """Plays one rollout of all games."""
         assert self.env is not None
-        env, size = self.env, (self.settings.rollout, self.num_envs)
-        env.shaping = self.settings.shaping_at(self.num_env_steps_sampled_lifetime)
+        env, size = self.env, (self.settings.n_steps, self.num_envs)
         seats, ended = np.empty(size, np.int64), np.empty(size, np.bool_)
-        paid = np.empty((*size, MAX_PLAYERS), np.float32)
+        rewards = np.empty((*size, MAX_PLAYERS), np.float32)
         columns: dict[str, NDArray[Any]] = {
             SEEN: np.empty((*size, self._seen.shape[1]), np.int8),
             MASK: np.empty((*size, actions.COUNT), np.int8),
@@ -182,18 +160,19 @@ class TableRunner(SingleAgentEnvRunner):
             Columns.ACTION_DIST_INPUTS: np.empty((*size, actions.COUNT), np.float32),
         }
         games: list[dict[str, Any]] = []
-        for step in range(self.settings.rollout):
+        for step in range(self.settings.n_steps):
             masks = env.action_masks().view(np.int8)
             logits = self._logits(self._seen, masks)
             acts, logp = draw(logits, self._rng)
             for column, values in zip(columns.values(), (self._seen, masks, acts, logp, logits), strict=True):
                 column[step] = values
             self._seen, _, _, infos = env.step(acts)
-            seats[step], paid[step], ended[step] = env.acted, env.paid, env.ended
-            games += [info["episode"] for info in infos if info]
+            by_seat: SeatStep = infos[0]["seats"]
+            seats[step], rewards[step], ended[step] = by_seat[:3]
+            games += [info["episode"] for info in infos if "episode" in info]
         env.pool.forget()
         self._log(games)
-        return [episode(part) for part in self._cutter.cut(seats, paid, ended, columns)]
+        return [episode(part) for part in self._cutter.cut(seats, rewards, ended, columns)]
 
     def _logits(self, seen: NDArray[np.int8], masks: NDArray[np.int8]) -> NDArray[np.float32]:
         batch = {Columns.OBS: {SEEN: torch.from_numpy(seen), MASK: torch.from_numpy(masks)}}
@@ -203,7 +182,7 @@ class TableRunner(SingleAgentEnvRunner):
 
     def _log(self, games: list[dict[str, Any]]) -> None:
         """Counts decisions, known outcome or not: that is what a rollout is measured in."""
-        self._increase_sampled_metrics(self.settings.rollout * self.num_envs, len(games))
+        self._increase_sampled_metrics(self.settings.n_steps * self.num_envs, len(games))
         for name, key in (("decisions", "l"), ("margin", "margin")):
             for game in games:
                 self.metrics.log_value(("game", name), game[key], window=100)
@@ -242,7 +221,8 @@ class League(RLlibCallback):
     def on_train_result(self, *, algorithm: Algorithm, result: dict[str, Any], **kwargs: Any) -> None:
         """After every update."""
         settings: RllibSettings = algorithm.config.env_config["settings"]
-        if result["training_iteration"] % settings.snapshot_every == 0:
+        steps = int(result["env_runners"]["num_env_steps_sampled_lifetime"])
+        if steps // settings.snapshot_every > (steps - settings.n_envs * settings.n_steps) // settings.snapshot_every:
             network = export(algorithm.get_module(), {})
             algorithm.env_runner_group.foreach_env_runner(lambda runner: runner.add_past_self(network))
 

@@ -1,7 +1,7 @@
 """Tries several values of settings side by side with Ray Tune: an example to start from.
 
 ```sh
-python -m montecristo_train.rllib_sweep --steps 500000 --learning-rates 3e-4 1e-3 3e-3
+python -m montecristo_train.rllib_sweep --total-timesteps 500000 --learning-rates 3e-4 1e-3 3e-3
 ```
 """
 
@@ -16,8 +16,10 @@ import tyro
 
 from montecristo_env.commands import run_command
 from montecristo_train.extras import tune
-from montecristo_train.rllib import QUICK, Training, on_ray
+from montecristo_train.rllib import PRESETS, Training, on_ray
 from montecristo_train.rllib_runner import RllibSettings
+
+QUICK = PRESETS["quick"][1]
 
 
 def sweep(settings: RllibSettings, choices: Mapping[str, Sequence[Any]], folder: Path) -> tune.ResultGrid:
@@ -31,13 +33,13 @@ def sweep(settings: RllibSettings, choices: Mapping[str, Sequence[Any]], folder:
         chosen = dataclasses.replace(settings, **tried)
         with tempfile.TemporaryDirectory() as run:
             training = Training(chosen, Path(run))
-            while training.steps < chosen.steps:
+            while training.steps < chosen.total_timesteps:
                 training.update()
             rates = training.latest
             training.algorithm.stop()
         tune.report({"win_rate": rates[f"win_rate/{chosen.evaluate_against[0]}"]} | rates)
 
-    cores = [{"CPU": 1}] * (1 + settings.runners)
+    cores = [{"CPU": 1}] * (1 + settings.n_runners)
     tuner = tune.Tuner(
         tune.with_resources(trial, tune.PlacementGroupFactory(cores)),
         param_space={name: tune.grid_search(list(values)) for name, values in choices.items()},
@@ -52,11 +54,11 @@ class Options:
 
     learning_rates: tuple[float, ...] = (5e-4, 1e-3)
     """Of Adam, at the beginning."""
-    entropies: tuple[float, ...] = (0.02,)
+    ent_coefs: tuple[float, ...] = (0.01,)
     """What randomness is worth, at the beginning."""
-    steps: int = QUICK.steps
+    total_timesteps: int = QUICK.total_timesteps
     """How long to train each."""
-    runners: int = 0
+    n_runners: int = 0
     """Of each trial; see `RllibSettings`."""
     address: str = ""
     """The cluster; see `RllibSettings`."""
@@ -67,10 +69,12 @@ class Options:
 def main(arguments: list[str]) -> None:
     """The command line."""
     options = tyro.cli(Options, args=arguments, prog="python -m montecristo_train.rllib_sweep")
-    settings = dataclasses.replace(QUICK, steps=options.steps, runners=options.runners, address=options.address)
+    settings = dataclasses.replace(
+        QUICK, total_timesteps=options.total_timesteps, n_runners=options.n_runners, address=options.address
+    )
     with on_ray(settings):
         results = sweep(
-            settings, {"learning_rate": options.learning_rates, "entropy": options.entropies}, options.folder
+            settings, {"learning_rate": options.learning_rates, "ent_coef": options.ent_coefs}, options.folder
         )
     for result in sorted(results, key=lambda result: -result.metrics["win_rate"]):
         print(f"{result.metrics['win_rate']:.0%} with {result.config}")

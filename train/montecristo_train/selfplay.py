@@ -1,20 +1,20 @@
-"""Many tables of self-play as one Stable-Baselines3 environment: a column of a rollout is a game, not a player."""
+"""Many games of self-play as one Stable-Baselines3 environment: a column of a rollout is a game, not a player."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from montecristo_agents import advice
-from montecristo_env import GameBatch, actions, make_agent
+from montecristo_env import GameBatch, actions, make_agent, symmetry
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
-from montecristo_env.learner import observation_box
 from montecristo_env.ruleset import RulesetLike
+from montecristo_env.spaces import observation_box
 from montecristo_train.pool import Opponent, Pool
+from montecristo_train.seat_gae import SeatStep
 from montecristo_train.settings import SelfPlaySettings
 
 LEARNER = -1  # who holds a seat: the learner, or a place in the pool
@@ -24,49 +24,34 @@ Floats = NDArray[np.float32]
 class SelfPlayVecEnv(VecEnv):
     """N games in which the learner holds all seats, or all but some that the pool plays.
 
-    Every step is one decision of the learner in every game, for whichever of his seats it is; then the pool plays until
-    the learner is asked again, and ended games are followed by new ones at once. The reward that Stable-Baselines3 sees
-    is that of the seat that decided; what all seats got is in `paid`, for `SeatRolloutBuffer`.
+    Every step is one decision of the learner in every game, for whichever of their seats it is; then the pool plays
+    until the learner is asked again, and ended games are followed by new ones at once. Observations, masks and actions
+    have the kinds in market order (see `montecristo_env.symmetry`). The reward that Stable-Baselines3 sees is that of
+    the seat that decided; what all seats got is in the first info, `infos[0]["seats"]`, a `SeatStep` of all games.
 
     Args:
         players: the player count of every game, (N,).
         pool: the opponents.
         seed: of deals and seatings.
-        reward: see `GameBatch`.
-        advised: whether observations come with advice (see `montecristo_agents.advice`).
         ruleset: see `GameBatch`.
     """
 
     render_mode = None
 
     def __init__(
-        self,
-        players: Sequence[int] | NDArray[np.int64],
-        pool: Pool,
-        seed: int,
-        reward: str = "win",
-        advised: bool = False,
-        ruleset: RulesetLike = None,
+        self, players: Sequence[int] | NDArray[np.int64], pool: Pool, seed: int, ruleset: RulesetLike = None
     ) -> None:
-        self.games = GameBatch(len(players), np.asarray(players), seed=seed, ruleset=ruleset, reward=reward)
+        self.games = GameBatch(len(players), np.asarray(players), seed=seed, ruleset=ruleset, reward="win")
         self.pool = pool
         self.rng = np.random.default_rng(seed)
-        self.shaping = 0.0  # the weight of the score margin in the rewards
         num_games = len(self.games)
         self.holders = np.full((num_games, MAX_PLAYERS), LEARNER)
-        self.acted = np.zeros(num_games, np.int64)
-        self.paid = np.zeros((num_games, MAX_PLAYERS), np.float32)
-        self.ended = np.zeros(num_games, np.bool_)
+        self._rewards = np.zeros((num_games, MAX_PLAYERS), np.float32)
+        self._ended = np.zeros(num_games, np.bool_)
         self._rows = np.arange(num_games)
-        tables = self.games.num_players[:, None].astype(np.float32)
-        self._seated = (np.arange(MAX_PLAYERS) < tables).astype(np.float32)
-        self._per_other = 1 / (tables - 1)
-        self._per_target = self._seated / np.float32(self.games.ruleset.target)
         self._view = PublicView(self.games)
         self._masks = np.zeros((num_games, actions.COUNT), np.int8)
-        self.advised = advised
-        box = Box(-128, 127, (advice.SIZE,), np.int8) if advised else observation_box("int8")
-        super().__init__(num_games, box, Discrete(actions.COUNT))
+        super().__init__(num_games, observation_box("int8"), Discrete(actions.COUNT))
         self._seat_learners(self._rows)
 
     @property
@@ -81,20 +66,19 @@ class SelfPlayVecEnv(VecEnv):
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
         """Takes the learner's decisions."""
-        self._actions = actions.astype(np.int64)
+        self._actions = symmetry.permute_actions(actions.astype(np.int64), symmetry.inverse(self._order))
 
     def step_wait(self) -> tuple[NDArray[np.int8], Floats, NDArray[np.bool_], list[dict[str, Any]]]:
-        """Makes them, and lets the pool play until his next ones."""
-        self.acted = self.deciders
-        self.paid = -self._potentials()
-        self.ended = np.zeros(self.num_envs, np.bool_)
+        """Makes them, and lets the pool play until the next ones."""
+        acted = self.deciders
+        self._rewards = np.zeros_like(self._rewards)
+        self._ended = np.zeros(self.num_envs, np.bool_)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         self.games.step(self._actions)
         self._settle(self._rows, infos)
         self._let_pool_play(infos)
-        going_on = ~self.ended
-        self.paid[going_on] += self._potentials()[going_on]  # at the end of a game the potential is zero
-        return self._observe(), self.paid[self._rows, self.acted], self.ended.copy(), infos
+        infos[0]["seats"] = SeatStep(acted, self._rewards, self._ended, self.deciders)
+        return self._observe(), self._rewards[self._rows, acted], self._ended.copy(), infos
 
     def _let_pool_play(self, infos: list[dict[str, Any]] | None = None) -> None:
         waiting = self._rows
@@ -108,12 +92,12 @@ class SelfPlayVecEnv(VecEnv):
 
     def _settle(self, rows: NDArray[np.int64], infos: list[dict[str, Any]] | None) -> None:
         """Pays everybody where a game has ended with the last step, and starts the next one there."""
-        over = rows[self.games.endings[rows] > 0]
+        over = rows[self.games.step_status[rows] > 0]
         if over.size == 0:
             return
-        first = over[~self.ended[over]]  # a second end before the learner's turn would be nobody's business
-        self.paid[first] += self.games.rewards[first]
-        self.ended[first] = True
+        first = over[~self._ended[over]]  # a second end before the learner's turn has no decision to be credited to
+        self._rewards[first] = self.games.rewards[first]
+        self._ended[first] = True
         shares = self.games.winners / np.maximum(self.games.winners.sum(axis=1, keepdims=True), 1)
         for game in over.tolist():  # a few in every step
             self._count(game, shares[game])
@@ -134,12 +118,12 @@ class SelfPlayVecEnv(VecEnv):
             self.pool.count(place, float(theirs / (theirs + ours)))
 
     def _episode(self, game: int) -> dict[str, Any]:
-        """What Stable-Baselines3 logs of a game: its reward and length, from the seat that decided last."""
-        seat, players = self.acted[game], int(self.games.num_players[game])
+        """What Stable-Baselines3 logs of a game: its length, and the reward of the first seat."""
+        players = int(self.games.num_players[game])
         scores = np.sort(self.games.scores[game, :players])
         return {
             "episode": {
-                "r": float(self.paid[game, seat]),
+                "r": float(self._rewards[game, 0]),
                 "l": int(self.games.states["decisions"][game]),
                 "margin": int(scores[-1] - scores[-2]),
                 "players": players,
@@ -153,34 +137,27 @@ class SelfPlayVecEnv(VecEnv):
             place = self.pool.draw(self.rng)
             if place is not None:
                 players = int(self.games.num_players[game])
-                held = players - 1 if self.pool.holds_the_rest(place) else self.rng.integers(1, players)
+                held = players - 1 if not self.pool.members[place].past_self else self.rng.integers(1, players)
                 seats = self.rng.permutation(players)[:held]
                 self.holders[game, seats] = place
 
-    def _potentials(self) -> Floats:
-        """Every seat's lead over the mean of the others, in shares of the target, weighted for shaping, (N, 4)."""
-        if self.shaping == 0.0:
-            return np.zeros((self.num_envs, MAX_PLAYERS), np.float32)
-        scores = self.games.scores * self._seated
-        others = scores.sum(axis=1, keepdims=True) - scores
-        potentials: Floats = (scores - others * self._per_other) * (self.shaping * self._per_target)
-        return potentials
-
     def _observe(self) -> NDArray[np.int8]:
-        if self.advised:
-            return advice.observe_with_advice(self.games, masks=self._masks)
-        return self.games.observe(masks=self._masks)
+        seen = self.games.observe(masks=self._masks)
+        self._order = symmetry.market_order(seen)
+        ordered: NDArray[np.int8] = symmetry.permute_observations(seen, self._order)
+        return ordered
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions of every decider, (N, actions.COUNT)."""
-        return self._masks.view(np.bool_).copy()
+        legal: NDArray[np.bool_] = symmetry.permute_masks(self._masks, self._order).view(np.bool_)
+        return legal
 
     # --- what VecEnv asks for besides
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
         """Calls a method; only `action_masks` makes sense game by game."""
         if method_name != "action_masks":
-            raise AttributeError(f"a table of self-play has no {method_name}")
+            raise AttributeError(f"games of self-play have no {method_name}")
         masks = self.action_masks()
         return list(masks if indices is None else masks[self._places(indices)])
 
@@ -204,11 +181,9 @@ class SelfPlayVecEnv(VecEnv):
 
 
 def make_env(settings: SelfPlaySettings) -> SelfPlayVecEnv:
-    """The tables of a run, with its scripted opponents."""
+    """The games of a run, with its opponents."""
     shares = np.cumsum(settings.players) / np.sum(settings.players)
-    players = 2 + np.searchsorted(shares, (np.arange(settings.tables) + 0.5) / settings.tables)
-    scripted = [Opponent(make_agent(name), past_self=False) for name in settings.scripted]
-    pool = Pool(
-        settings.past_share, settings.scripted_share, settings.pool_size, alone=settings.alone, members=scripted
-    )
-    return SelfPlayVecEnv(players, pool, settings.seed, settings.reward, settings.advised, settings.ruleset)
+    players = 2 + np.searchsorted(shares, (np.arange(settings.n_envs) + 0.5) / settings.n_envs)
+    opponents = [Opponent(make_agent(name), past_self=False) for name in settings.opponents]
+    pool = Pool(settings.past_share, settings.opponents_share, settings.pool_size, members=opponents)
+    return SelfPlayVecEnv(players, pool, settings.seed, settings.ruleset)

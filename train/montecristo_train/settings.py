@@ -1,89 +1,61 @@
-"""The settings of a training run: each dataclass is also a command line, and its presets are the subcommands."""
+"""The settings of training runs: each dataclass is also a command line. Words are those of Stable-Baselines3."""
 
 import types
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
+from montecristo_agents.entity import Sizes
 from montecristo_env.errors import InvalidArgument
 
-MORE_THAN_LUCK = 0.65  # who wins so many of the few games of an evaluation has learnt something
-_LEAST = {"seed": 0, "lessons": 0, "runners": 0, "batch": 2}  # of whole numbers; 1 of all others
+_LEAST = {"batch_size": 2}  # of whole numbers; 1 of all others but for these, which have 0
+_MAY_BE_ZERO = ("seed", "n_workers", "n_runners", "warmup", "learning_starts", "evaluate_simulations", "redraws")
 _MOST = {"seed": 2**32 - 1}  # 2**62 of all others
 _LARGE = 1e9  # more than any number that is no share
-_SHARES = ("discount", "decay", "shaping_share", "past_share", "scripted_share")  # from 0 to 1
+_SHARES = ("gamma", "gae_lambda", "td_lambda", "past_share", "opponents_share", "win_weight", "average_rate")  # 0 to 1
 
 
 @dataclass(frozen=True)
-class SelfPlaySettings:
-    """What all recipes of self-play with PPO share; a step is one decision of the learner."""
+class RunSettings:
+    """What all recipes share; a timestep is one decision that is learnt from."""
 
-    steps: int = 50_000_000
+    total_timesteps: int = 20_000_000
     """How long to train."""
     seed: int = 0
-    """Same seed, same run, on the same machine."""
-    tables: int = 512
+    """Same seed, same run, on the same machine, in one process."""
+    n_envs: int = 512
     """Games that are played at the same time."""
-    rollout: int = 64
+    n_steps: int = 64
     """Decisions in each of them between two updates."""
     players: tuple[float, float, float] = (0.5, 0.25, 0.25)
-    """The shares of tables with 2, 3 and 4 players."""
-    reward: str = "win"
-    """What is paid at the end: win, rank or margin (see GameBatch)."""
+    """The shares of games with 2, 3 and 4 players."""
     ruleset: str = ""
     """Settings of the game that differ from the default, such as refill=short,target=30, or a JSON file of them."""
 
-    advised: bool = True
-    """Whether the network sees, besides the observation, how greedy judges the choices and how a round would score."""
-    hidden: tuple[int, ...] = (256, 256)
-    """Sizes of the network's hidden layers."""
+    pair_units: int = 32
+    """Of the network, for each pair of a dungeon and a kind."""
+    entity_units: int = 48
+    """For each dungeon and each kind."""
+    hidden_units: int = 256
+    """In both layers of the trunk."""
     learning_rate: float = 7e-4
-    """Of Adam, at the beginning."""
+    """Of the optimizer, at the beginning."""
     final_learning_rate: float = 3e-5
-    """At the end; linear in between."""
-    batch: int = 2048
+    """At the end."""
+    batch_size: int = 2048
     """Decisions per gradient step."""
-    epochs: int = 2
-    """How often an update goes through a rollout."""
-    discount: float = 1.0
-    """Of later rewards, per decision of the same player: games end, so none is needed."""
-    decay: float = 0.95
-    """Lambda of the generalised advantage estimate."""
-    clip: float = 0.2
-    """How far an update may go: the clip range of PPO."""
-    entropy: float = 0.008
-    """What randomness is worth, at the beginning."""
-    final_entropy: float = 0.001
-    """At the end; linear in between."""
-    value_weight: float = 0.5
-    """The weight of the value's error in the loss."""
-    gradient_limit: float = 0.5
+    max_grad_norm: float = 0.5
     """The longest gradient."""
-    shaping: float = 1.0
-    """The weight of the score margin, as a potential, in the rewards, at the beginning."""
-    shaping_share: float = 0.5
-    """The share of the training after which that weight has gone to zero."""
 
-    past_share: float = 0.1
-    """The share of games with a past self at the table."""
-    scripted_share: float = 0.5
-    """The share of games with a scripted player at the table."""
-    scripted: tuple[str, ...] = ("greedy",)
-    """These, those that still win more often."""
-    alone: bool = False
-    """Whether the learner has only one seat in games with scripted players at the table."""
-    pool_size: int = 20
-    """Past selves that are kept."""
-    snapshot_every: int = 50
-    """Updates after which the learner becomes a past self."""
-
-    evaluate_every: int = 50
-    """Updates between evaluations; there is one at the end, too."""
+    evaluate_every: int = 1_000_000
+    """Timesteps between evaluations; there is one at the end, too."""
     evaluate_against: tuple[str, ...] = ("random", "greedy")
-    """Whom to play then."""
+    """Whom to play then; nothing is learnt from it."""
     evaluate_deals: int = 100
-    """On so many deals, in every seat."""
-    checkpoint_every: int = 25
-    """Updates between checkpoints."""
+    """How many deals, each played in every seat."""
+    evaluate_simulations: int = 0
+    """Simulations per decision when it plays the last of these with search, too; 0 for none."""
+    checkpoint_every: int = 500_000
+    """Timesteps between checkpoints."""
 
     def __post_init__(self) -> None:
         """Refuses what cannot be trained with, by name."""
@@ -94,23 +66,54 @@ class SelfPlaySettings:
                 raise InvalidArgument(f"{name} must be {wanted}, but is {value!r}")
         if not sum(self.players):
             raise InvalidArgument(f"players must have a share that is not 0, but is {self.players}")
-        for name in ("hidden", "evaluate_against"):
-            if not getattr(self, name):
-                raise InvalidArgument(f"{name} must not be empty")
+        if not self.evaluate_against:
+            raise InvalidArgument("evaluate_against must not be empty")
 
-    def share_done(self, steps: int) -> float:
-        """How much of the training is done after so many steps, from 0 to 1."""
-        return min(1.0, steps / self.steps)
+    @property
+    def sizes(self) -> Sizes:
+        """Of the network."""
+        return Sizes(self.pair_units, self.entity_units, self.hidden_units)
 
-    def shaping_at(self, steps: int) -> float:
-        """The weight of the score margin after so many steps."""
-        return self.shaping * max(0.0, 1 - self.share_done(steps) / max(self.shaping_share, 1e-9))
+    def share_done(self, timesteps: int) -> float:
+        """The share of the training that is done after these timesteps, from 0 to 1."""
+        return min(1.0, timesteps / self.total_timesteps)
+
+
+@dataclass(frozen=True)
+class SelfPlaySettings(RunSettings):
+    """What the recipes with PPO share."""
+
+    n_epochs: int = 2
+    """How often an update goes through a rollout."""
+    gamma: float = 1.0
+    """The discount of later rewards, per decision of the same player: games end, so none is needed."""
+    gae_lambda: float = 0.95
+    """Of the generalised advantage estimate."""
+    clip_range: float = 0.2
+    """How far an update may go."""
+    ent_coef: float = 0.01
+    """What randomness is worth, at the beginning."""
+    final_ent_coef: float = 0.001
+    """At the end; linear in between."""
+    vf_coef: float = 0.5
+    """The weight of the value's error in the loss."""
+
+    past_share: float = 0.2
+    """The share of games with a past self at the table."""
+    pool_size: int = 20
+    """Past selves that are kept."""
+    snapshot_every: int = 500_000
+    """Timesteps after which the learner becomes a past self."""
+    opponents: tuple[str, ...] = ()
+    """Agents that play along, those that still win more often than others: greedy, policy:PATH …; none by default."""
+    opponents_share: float = 0.0
+    """The share of games with one of them at the table, in all seats but one."""
 
 
 def _wanted(name: str, value: Any, hint: Any) -> str | None:
     """What a setting must be, if it is not that."""
     if hint is int:
-        least, most = _LEAST.get(name, 1), _MOST.get(name, 2**62)
+        least, most = 0 if name in _MAY_BE_ZERO else _LEAST.get(name, 1), _MOST.get(name, 2**62)
         return None if type(value) is int and least <= value <= most else f"a whole number from {least} to {most}"
     if hint is float:
         share = name in _SHARES
@@ -126,82 +129,3 @@ def _wanted(name: str, value: Any, hint: Any) -> str | None:
     if isinstance(hint, types.UnionType):
         return None  # a path, which is no part of a run's settings
     return None if type(value) is hint else f"a {hint.__name__}"
-
-
-@dataclass(frozen=True)
-class Settings(SelfPlaySettings):
-    """Self-play with MaskablePPO."""
-
-    start: str = ""
-    """A model file (`policy:PATH`) to start from, with the same hidden layers; from scratch if empty."""
-    symmetric: bool = False
-    """Whether the network treats all kinds of treasure alike, and all dungeons (see `symmetry`)."""
-    lessons: int = 0
-    """The first so many of the steps teach what every choice is worth, tried out, before learning from wins begins."""
-
-    lessons_tries: int = 1
-    """How often each choice is tried in lessons: where all are taught, more positions teach more than more tries."""
-    lessons_rounds: int = 1
-    """For how many rounds greedy plays on in lessons: more tell more of a choice, with more noise."""
-    lessons_on: tuple[str, ...] = ()
-    """The kinds of decision that lessons are about, such as put_token; in others it is held to `start`. None: all."""
-    bfloat16: bool = False
-    """Whether hidden layers are worked out in half precision: faster on processors that know it, if not by much."""
-    threads: int = 2
-    """For torch."""
-
-
-QUICK = Settings(
-    steps=5_000_000,
-    tables=256,
-    advised=False,
-    hidden=(256,),
-    learning_rate=1e-3,
-    final_learning_rate=1e-4,
-    epochs=3,
-    entropy=0.02,
-    final_entropy=0.002,
-    scripted_share=0.1,
-    snapshot_every=20,
-    evaluate_every=20,
-    evaluate_deals=50,
-)
-SMOKE = replace(
-    QUICK,
-    steps=40_000,
-    tables=32,
-    rollout=32,
-    hidden=(32,),
-    batch=256,
-    epochs=2,
-    snapshot_every=5,
-    evaluate_every=20,
-    evaluate_deals=10,
-    checkpoint_every=10,
-)
-FULL = Settings(
-    steps=10_000_000,
-    lessons=2_000_000,
-    lessons_rounds=2,
-    tables=1024,
-    rollout=32,
-    players=(0.7, 0.05, 0.25),  # advice for four takes twice as long as for two
-    hidden=(1024, 1024),
-    symmetric=True,
-    learning_rate=6e-4,
-    final_learning_rate=1e-5,
-    entropy=0.004,
-    final_entropy=0.0005,
-    shaping=0.0,  # values are learnt in the lessons, without it
-    past_share=0.05,
-    scripted_share=0.2,
-    scripted=("greedy", "mcts:12"),
-    alone=True,
-    evaluate_every=40,
-)
-
-PRESETS = {
-    "smoke": ("under a minute: to see that it works", SMOKE),
-    "quick": ("about four minutes: an agent that beats random", QUICK),
-    "full": ("about forty minutes: an agent that beats greedy", FULL),
-}

@@ -1,4 +1,4 @@
-"""Those who play for a learner: processes, or the learner's own. Nothing here needs torch."""
+"""Workers that play for a learner: processes, or the learner's own. Nothing here needs torch."""
 
 import multiprocessing
 import os
@@ -13,11 +13,11 @@ from montecristo_train.alphazero_settings import Settings
 from montecristo_train.episodes import Positions, SelfPlay
 
 
-class Players(Protocol):
-    """Those who play for a learner, wherever they are."""
+class SelfPlayWorkers(Protocol):
+    """Workers that play for a learner, on any machines."""
 
     def collect(self, weights: dict[str, NDArray[np.float32]], td_lambda: float) -> tuple[Positions, dict[str, float]]:
-        """Positions that were played, and facts about their games; whoever has played them gets these weights."""
+        """Positions that a worker has played, and facts about their games; that worker goes on with these weights."""
 
     def close(self) -> None:
         """Ends what plays."""
@@ -74,8 +74,8 @@ class Workers:
             process.join()
 
 
-def make_workers(settings: Settings, positions: int) -> Players:
-    """Those who play, after so many positions."""
+def make_workers(settings: Settings, positions: int) -> SelfPlayWorkers:
+    """The workers of a run that has played this many positions."""
     if settings.ray:
         from montecristo_train.ray_workers import RayWorkers  # of an extra
 
@@ -84,16 +84,17 @@ def make_workers(settings: Settings, positions: int) -> Players:
 
 
 def make_self_play(settings: Settings, worker: int, positions: int) -> SelfPlay:
-    """The games of one worker; after so many positions they begin with other deals than at the beginning."""
+    """The games of one worker; how many positions were played before decides which deals they begin with."""
     games = settings.n_envs // max(settings.n_workers, 1)
     bounds = np.cumsum(settings.players) / np.sum(settings.players)
     players = 2 + np.searchsorted(bounds, (np.arange(games) + 0.5) / games)
     seed = int(np.random.SeedSequence([settings.seed, worker, positions]).generate_state(1)[0])
-    return SelfPlay(players, settings.sizes, settings.budgets, settings.win_weight, seed, settings.ruleset)
+    search = settings.budgets, settings.win_weight, settings.redraws
+    return SelfPlay(players, settings.sizes, *search, seed, settings.ruleset)
 
 
 def work(settings: Settings, worker: int, positions: int, connection: Connection) -> None:
-    """What a process of self-play does, until nobody asks for more."""
+    """What a worker process does, until its connection is closed."""
     self_play = make_self_play(settings, worker, positions)
     try:
         while True:

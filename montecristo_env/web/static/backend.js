@@ -1,7 +1,9 @@
 // What a table talks to. A back end plays the games; the pages only show them. This one is a server, reached by HTTP
-// and a WebSocket. Another back end (the rules in the page itself, say) has the same methods and sends the same events:
+// and a WebSocket. The other one, page_backend.js, plays in the page itself; where there is no server, it has the name of
+// this file. Both have these methods and send these events:
 //
-//   games()                  promise of { tables, agents }: the open tables, and who can play and give hints
+//   games()                  promise of { tables, agents }: the open tables, and who can play and give hints; perhaps also
+//                            `searching`, those agents that take a number of simulations
 //   newGame({players, seed}) promise of the name of a new table
 //   remove(id, tokens)       promise; deletes a table
 //   open(listener)           starts to tell the listener what happens at this table:
@@ -10,7 +12,7 @@
 //                              listener.hint(answer), listener.error(text), listener.gone(text), listener.online(bool)
 //   act(action, at)          makes a move; like the following, false if that cannot be said now
 //   undo(), hint(agent), pace(seconds), sit(seat, name), leave(), rematch()
-//   recordAddress(), replayAddress(agent), tableAddress(id)
+//   recordAddress(), replayAddress(agent), tableAddress(id), lobbyAddress()
 
 const FIRST_WAIT = 250; // milliseconds between attempts to connect
 const LONGEST_WAIT = 8000;
@@ -26,7 +28,14 @@ export function tokensOf(identity) {
   return JSON.parse(localStorage.getItem(`montecristo-table-${identity}`) ?? "[]");
 }
 
-export class ServerBackend {
+export class Backend {
+  canLeave = true; // others may take the seat
+
+  /** The table that the address names. */
+  static identity() {
+    return location.pathname.split("/")[2] ?? "";
+  }
+
   /** @param {string} identity the name of the table, empty in the lobby */
   constructor(identity = "") {
     this.identity = identity;
@@ -131,5 +140,9 @@ export class ServerBackend {
 
   tableAddress(identity) {
     return `/tables/${identity}`;
+  }
+
+  lobbyAddress() {
+    return "/";
   }
 }

@@ -1,11 +1,12 @@
 // The list of tables, and a form for a new one.
 
-import { ServerBackend, tokensOf } from "./backend.js";
+import { Backend, tokensOf } from "./backend.js";
 import { byId, element } from "./board.js";
 
 const COLOURS = ["Red", "Blue", "Green", "Yellow"];
 const FEWEST = 2;
-const backend = new ServerBackend();
+const backend = new Backend();
+let searchers = [];
 
 function notify(message) {
   byId("notice").textContent = message;
@@ -43,6 +44,17 @@ async function erase(identity) {
   byId("tables").querySelector("button, a")?.focus();
 }
 
+/** Agents that search are offered where tables are without a server; they make so many simulations for a move. */
+function showSimulations(searching) {
+  const chosen = [...byId("seats").querySelectorAll("select")].map((select) => select.value);
+  byId("thinking").hidden = !searching?.some((name) => chosen.includes(name));
+  byId("simulations-count").textContent = simulations() || "none: it plays at first sight";
+}
+
+function simulations() {
+  return [0, 8, 16, 32, 64, 128, 256, 512, 1024][byId("simulations").value];
+}
+
 function seat(agents, index) {
   const names = [...(index < FEWEST ? [] : [""]), "human", ...agents];
   const select = element("select", {}, ...names.map((name) => element("option", { value: name }, name || "nobody")));
@@ -51,8 +63,10 @@ function seat(agents, index) {
 }
 
 async function load() {
-  const { tables, agents } = await backend.games();
+  const { tables, agents, searching } = await backend.games();
   if (!byId("seats").children.length) byId("seats").append(...COLOURS.map((_, index) => seat(agents, index)));
+  searchers = searching ?? [];
+  showSimulations(searchers);
   byId("submit").disabled = false; // now it is known who can play
   tables.sort((one, other) => other.changed_at - one.changed_at);
   byId("tables").replaceChildren(...tables.map(line));
@@ -60,13 +74,15 @@ async function load() {
 }
 
 byId("name").value ||= localStorage.getItem("montecristo-name") ?? ""; // not over what was typed already
+byId("form").addEventListener("input", () => showSimulations(searchers));
 byId("form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const players = [...byId("seats").querySelectorAll("select")].map((select) => select.value).filter(Boolean);
+  const players = [...byId("seats").querySelectorAll("select")].map(({ value }) => value).filter(Boolean);
+  const seated = players.map((name) => (searchers.includes(name) && simulations() ? `${name}:${simulations()}` : name));
   const seed = byId("seed").value.trim();
   localStorage.setItem("montecristo-name", byId("name").value.trim());
   try {
-    const identity = await backend.newGame({ players, seed: seed === "" ? null : Number(seed) });
+    const identity = await backend.newGame({ players: seated, seed: seed === "" ? null : Number(seed) });
     location.href = backend.tableAddress(identity) + (players.includes("human") ? "#sit" : "");
   } catch (error) {
     notify(error.message);

@@ -5,8 +5,10 @@ import { drawChart } from "./chart.js";
 
 const { lines: svgLines, parts: svgParts, games } = JSON.parse(byId("replays").textContent);
 const SECONDS = 1;
+const IS_EMBEDDED = location.search === "?embedded"; // in a frame of another page: it moves by itself, again and again
 const MOST_MISTAKES = 8;
-const SMALLEST_MISTAKE = 0.2; // of probability
+const SMALLEST_MISTAKE = 0.05; // of the reward for a win
+const SMALLEST_SHOWN = 0.005;
 
 let replay;
 let which;
@@ -45,7 +47,9 @@ function goTo(target) {
   showMoves();
   showOpinion(shown);
   drawCharts();
-  if (step === replay.steps.length - 1) pause();
+  if (step < replay.steps.length - 1) return;
+  pause();
+  if (IS_EMBEDDED) setTimeout(play, 5000 * SECONDS);
 }
 
 /** The game and the step that the address names, as far as there are such. */
@@ -92,6 +96,7 @@ function showOpinion(shown) {
   if (!opinion) byId("value").textContent = "Nothing to decide here.";
   else if (opinion.value === null) byId("value").textContent = `${replay.players[shown.player].name} decides.`;
   else byId("value").textContent = `${replay.players[shown.player].name} ${signed(opinion.value)} (+1 is a win)`;
+  byId("consequences").textContent = opinion ? consequences(opinion) : "";
   const best = opinion?.choices[0].target;
   if (best) for (const place of byId("board").querySelectorAll(`[data-target="${best}"]`)) place.classList.add("hinted");
 }
@@ -103,29 +108,38 @@ function choiceLine({ words, probability }, moved) {
   return element("li", {}, told);
 }
 
-/** How much less likely the evaluator was to make the move than the one that it liked most. */
+/** The decisions that cost most, in the evaluator's eyes; none if it does not say what they cost. */
 function mistakes() {
   return replay.steps
-    .flatMap(({ opinion, player }, at) => {
-      if (!opinion) return [];
-      const made = opinion.choices.find(({ words }) => words === opinion.moved)?.probability ?? 0;
-      return [{ at, player, moved: opinion.moved, best: opinion.choices[0], loss: opinion.choices[0].probability - made }];
-    })
+    .flatMap(({ opinion, player }, at) => (opinion ? [{ at, player, ...opinion }] : []))
     .filter(({ loss }) => loss >= SMALLEST_MISTAKE)
     .sort((one, other) => other.loss - one.loss)
     .slice(0, MOST_MISTAKES);
 }
 
 function showMistakes() {
-  const found = mistakes();
+  const known = replay.steps.some(({ opinion }) => typeof opinion?.loss === "number");
+  byId("analysis").hidden = !known;
+  if (!known) return;
+  byId("balances").replaceChildren(...replay.balances.map((sentence) => element("li", {}, sentence)));
   byId("mistakes-title").textContent = `Biggest mistakes in ${replay.evaluator ?? "the evaluator"}'s eyes`;
-  const items = found.map(({ at, player, moved, best, loss }) => {
-    const button = element("button", { title: `It would ${best.words}: ${Math.round(100 * loss)} % more likely` });
-    button.append(badge(replay.players[player]), `Step ${at}: ${moved}; better ${best.words}`);
+  const items = mistakes().map(({ at, player, moved, loss }) => {
+    const button = element("button", {}, badge(replay.players[player]), `Step ${at}: ${moved}, ${signed(-loss)}`);
     button.addEventListener("click", () => goTo(at));
     return element("li", {}, button);
   });
   byId("mistakes").replaceChildren(...(items.length ? items : [element("li", {}, "None.")]));
+}
+
+/** What the move cost and what the draws after it brought, if the evaluator says so. */
+function consequences({ loss, luck }) {
+  const parts = [];
+  if (typeof loss === "number" && loss >= SMALLEST_SHOWN) parts.push(`The move loses ${loss.toFixed(2)}.`);
+  const lucky = (luck ?? []).flatMap((one, seat) =>
+    Math.abs(one) >= SMALLEST_SHOWN ? [`${replay.players[seat].name} ${signed(one)}`] : [],
+  );
+  if (lucky.length) parts.push(`The draw: ${lucky.join(", ")}.`);
+  return parts.join(" ");
 }
 
 // --- Charts
@@ -220,3 +234,4 @@ games.forEach((one, index) => {
 });
 byId("choose").hidden = games.length === 1;
 openAddressed();
+if (IS_EMBEDDED && !matchMedia("(prefers-reduced-motion: reduce)").matches) play();

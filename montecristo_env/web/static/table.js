@@ -1,6 +1,6 @@
 // A table: shows what the back end says, and tells it what the person wants.
 
-import { ServerBackend } from "./backend.js";
+import { Backend } from "./backend.js";
 import { badge, bar, Board, byId, element, entryLine, roundLine, scoreLine, signed } from "./board.js";
 import { Changes } from "./changes.js";
 import { showEnd } from "./end.js";
@@ -8,7 +8,7 @@ import { describe, openRules, showLesson, startTeaching, startTips } from "./tea
 
 const PACE_NAMES = new Map([[null, "paused"], [2, "slow"], [0.7, "normal"], [0.2, "fast"], [0, "at once"]]);
 
-const backend = new ServerBackend(location.pathname.split("/")[2]);
+const backend = new Backend(Backend.identity());
 const changes = new Changes();
 let board;
 let table;
@@ -50,7 +50,7 @@ const listener = {
   gone(message) {
     document.body.dataset.online = false;
     notify(`${message}. `);
-    byId("notice").append(element("a", { href: "/" }, "All tables"));
+    byId("notice").append(element("a", { href: backend.lobbyAddress() }, "All tables"));
   },
 };
 
@@ -62,7 +62,7 @@ function notify(message) {
 /** The address ends in #sit when a table was opened for the person who looks at it. */
 function sitDownIfAsked() {
   if (location.hash !== "#sit") return;
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(null, "", location.pathname + location.search);
   const free = table.players.findIndex((player) => player.human && !player.present);
   if (!backend.holdsSeat && free >= 0) sit(free);
 }
@@ -152,7 +152,7 @@ function showSeats() {
     button.addEventListener("click", () => sit(seat));
     return [button];
   });
-  if (table.you.length) {
+  if (table.you.length && backend.canLeave) {
     const title = "Free your seat for somebody else";
     const leave = element("button", { type: "button", id: "leave", title }, "Leave");
     leave.addEventListener("click", () => backend.leave());
@@ -168,9 +168,10 @@ function showControls() {
     const options = table.paces.map((pace) => element("option", { value: JSON.stringify(pace) }, PACE_NAMES.get(pace)));
     select.append(...options);
     byId("agent").append(...table.agents.map((name) => element("option", { value: name }, name)));
-    byId("record").href = backend.recordAddress();
-    byId("replay").href = backend.replayAddress();
   }
+  byId("record").href = backend.recordAddress();
+  byId("record").download = `montecristo-${backend.identity}.json`;
+  byId("replay").href = backend.replayAddress();
   select.value = JSON.stringify(table.pace);
   select.disabled = !table.can_pace;
   select.title = table.can_pace ? "How fast bots move" : "Only those who sit at the table set its pace";
@@ -207,10 +208,10 @@ function answer(choice, key = "") {
 
 function move(choice) {
   if (busy) return;
-  if (backend.act(choice.action, table.at)) {
-    busy = true;
-    notify("");
-  } else {
+  busy = true; // until the answer, which may come at once
+  notify("");
+  if (!backend.act(choice.action, table.at)) {
+    busy = false;
     kept = { choice, at: table.at };
     notify(`There is no connection. Your choice, “${choice.words}”, is kept and will be made when it is back.`);
   }

@@ -1,0 +1,63 @@
+"""Builds the compiled kernels along with the package: `pip install .`, `pip install --editable .`, wheels.
+
+MONTECRISTO_TARGET names the machine that a wheel is for, if it is not this one (see `montecristo_env.core.build`), and
+MONTECRISTO_KERNELS a folder with kernels that are built already. Everything else is in pyproject.toml.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+TARGET = os.environ.get("MONTECRISTO_TARGET", "")
+READY = os.environ.get("MONTECRISTO_KERNELS", "")
+PLATFORMS = {
+    "x86_64-linux": "manylinux_2_17_x86_64",
+    "aarch64-linux": "manylinux_2_17_aarch64",
+    "x86_64-windows": "win_amd64",
+    "x86_64-macos": "macosx_11_0_x86_64",
+    "aarch64-macos": "macosx_11_0_arm64",
+}
+
+
+class BuildWithKernels(build_py):
+    """Adds the compiled kernels to the Python files: among the sources, if these are installed as they stand."""
+
+    def run(self) -> None:
+        super().run()
+        folder = Path("montecristo_env", "core", "kernels")
+        folder = ROOT / folder if self.editable_mode else Path(self.build_lib).resolve() / folder
+        if not self.editable_mode:
+            shutil.rmtree(folder, ignore_errors=True)  # those of the target before this one
+        if READY:
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in [Path(READY, "manifest.json"), *Path(READY).glob(f"kernels-{TARGET}*")]:
+                shutil.copy(path, folder)
+            return
+        paths = [str(ROOT / part) for part in ("", "agents", "train")]
+        command = [sys.executable, "-m", "montecristo_env.core.build", "--target", TARGET or "native"]
+        env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        subprocess.run([*command, "--if-stale", "--folder", str(folder)], env=env, check=True)
+
+
+class PlatformWheel(bdist_wheel):
+    """For one platform, and for every Python."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", PLATFORMS[TARGET] if TARGET else super().get_tag()[2]
+
+
+class WithKernels(Distribution):
+    """It has compiled code, so it belongs where a platform's packages are installed."""
+
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+setup(distclass=WithKernels, cmdclass={"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel})
