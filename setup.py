@@ -41,9 +41,12 @@ class BuildWithKernels(build_py):
                 shutil.copy(path, folder)
             return
         paths = [str(ROOT / part) for part in ("", "agents", "train")]
+        paths += filter(None, [os.environ.get("PYTHONPATH")])  # by it pip tells where the build's own packages are
         command = [sys.executable, "-m", "montecristo_env.core.build", "--target", TARGET or "native"]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-        subprocess.run([*command, "--if-stale", "--folder", str(folder)], env=env, check=True)
+        done = subprocess.run([*command, "--if-stale", "--folder", str(folder)], env=env)
+        if done.returncode != 0:  # setuptools would make a warning of other exceptions, which nobody sees
+            raise SystemExit("the kernels could not be compiled; the reason is above")
 
 
 class PlatformWheel(bdist_wheel):
