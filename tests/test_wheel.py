@@ -313,7 +313,7 @@ def test_what_the_readme_promises_works_with_its_extra_alone(alone: tuple[str, P
 
 def test_what_an_extra_lacks_is_named(alone: tuple[str, Path], tmp_path: Path) -> None:
     extra, python = alone
-    more = {"sb3": ("arena",), "rllib": ("sb3", "arena"), "textarena": ("llm",), "torchrl": ("arena",)}
+    more = {"sb3": ("arena",), "rllib": ("sb3", "arena"), "textarena": ("llm",), "torchrl": ("sb3", "arena")}
     brought = (extra, *more.get(extra, ()))
     for other, command in MISSING.items():
         if other in brought:
