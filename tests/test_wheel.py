@@ -234,6 +234,7 @@ PROMISED: dict[str, list[list[str]]] = {
         ["-c", "import montecristo_env.text.textarena, textarena; textarena.make('MonteCristo-v0').reset(2)"]
     ],
     "torchrl": [["-c", TORCHRL], ["-m", "montecristo_train.torchrl", "--help"]],
+    "test": [["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", str(ROOT / "tests")]],
 }
 
 MISSING = {
@@ -302,7 +303,10 @@ def alone(request: pytest.FixtureRequest, unpacked: Path, tmp_path_factory: pyte
     return request.param, home / SCRIPTS / "python"
 
 
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+# Tests may be skipped there.
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if not name.startswith("PYTHON") and name != "MONTECRISTO_CI"
+}
 
 
 def test_what_the_readme_promises_works_with_its_extra_alone(alone: tuple[str, Path], tmp_path: Path) -> None:
@@ -313,7 +317,13 @@ def test_what_the_readme_promises_works_with_its_extra_alone(alone: tuple[str, P
 
 def test_what_an_extra_lacks_is_named(alone: tuple[str, Path], tmp_path: Path) -> None:
     extra, python = alone
-    more = {"sb3": ("arena",), "rllib": ("sb3", "arena"), "textarena": ("llm",), "torchrl": ("arena",)}
+    more = {
+        "sb3": ("arena",),
+        "rllib": ("sb3", "arena"),
+        "textarena": ("llm",),
+        "torchrl": ("arena",),
+        "test": ("arena",),
+    }
     brought = (extra, *more.get(extra, ()))
     for other, command in MISSING.items():
         if other in brought:
