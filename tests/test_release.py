@@ -42,7 +42,7 @@ def read(name: str) -> str:
 
 
 def test_the_version_is_written_once_and_citations_and_the_changelog_have_it() -> None:
-    assert "version" not in PROJECT["project"] and PROJECT["project"]["dynamic"] == ["version"]
+    assert "version" not in PROJECT["project"] and "version" in PROJECT["project"]["dynamic"]
     version = montecristo_env.__version__
     assert re.search(rf"^version: {re.escape(version)}$", read("CITATION.cff"), re.MULTILINE)
     assert re.search(rf"^## \[{re.escape(version)}\]", read("CHANGELOG.md"), re.MULTILINE)

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -113,6 +114,15 @@ def test_wheel_holds_the_typed_packages_and_nothing_else(wheel: Path) -> None:
     assert {library.MANIFEST, library.file_name(library.native_target())} <= kernels
     assert all(library.native_target() in name for name in kernels - {library.MANIFEST})
     assert "-py3-none-" in wheel.name and not wheel.name.endswith("-any.whl")
+
+
+def test_the_readme_on_the_package_index_has_no_links_into_a_folder_of_sources(unpacked: Path) -> None:
+    (metadata,) = unpacked.glob("*.dist-info")
+    text = (metadata / "METADATA").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    home = "https://github.com/montecristo-env/montecristo-env"
+    assert {f"{home}/raw/HEAD/docs/images/game.gif", f"{home}/blob/HEAD/docs/rules.md"} <= set(targets)
+    assert all(target.startswith("https://") for target in targets)
 
 
 def contents(wheel: Path) -> dict[str, int]:
