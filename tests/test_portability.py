@@ -126,12 +126,9 @@ def test_a_file_that_somebody_reads_is_replaced_on_windows_as_soon_as_they_are_d
 
 
 NO_POSIX = """
-import os, signal, sys
+import os, platform, signal, sys
 import gymnasium, numpy, pettingzoo.utils  # which ask for themselves what there is
-try:
-    import numba
-except ImportError:
-    pass
+platform.uname()  # likewise; it remembers
 for name in [name for name in dir(os) if name.startswith("EX_")]:
     delattr(os, name)
 for name in ("fork", "getuid", "geteuid", "sched_getaffinity", "uname", "killpg", "setsid"):
