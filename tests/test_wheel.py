@@ -137,8 +137,17 @@ def test_the_sdist_builds_the_same_wheel_and_holds_what_a_packager_needs(
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     (source,) = (tmp_path / "unpacked").iterdir()
-    for name in ("LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "constraints.txt", "tests/reference.py"):
-        assert (source / name).is_file(), name
+    assert (source / "LICENSE").is_file()
+    for name in (
+        "README.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "constraints.txt",
+        "tests/reference.py",
+        ".github",
+        ".ci",
+    ):
+        assert (source / name).exists(), name  # the tests read them, too
     again = build("wheel", source, tmp_path / "again")
     assert again.name == wheel.name
     assert contents(again) == contents(wheel)
