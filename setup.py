@@ -5,9 +5,11 @@ MONTECRISTO_KERNELS a folder with kernels that are built already. Everything els
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from setuptools import Distribution, setup
@@ -63,4 +65,20 @@ class WithKernels(Distribution):
         return True
 
 
-setup(distclass=WithKernels, cmdclass={"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel})
+def readme() -> str:
+    """The README for the package index, where links and pictures need whole addresses."""
+    home = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Homepage"]
+
+    def whole(start: re.Match[str]) -> str:
+        return f"{start[0]}{home}/{'raw' if start[1] else 'blob'}/HEAD/"
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.sub(r"(!?)(?:\[[^\[\]]*\]|\[!\[[^\]]*\]\([^)]*\)\])\((?!https://)", whole, text)
+
+
+setup(
+    distclass=WithKernels,
+    cmdclass={"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel},
+    long_description=readme(),
+    long_description_content_type="text/markdown",
+)

@@ -4,12 +4,12 @@
 """
 
 import ast
-import importlib.metadata
 import importlib.util
 import runpy
 import sys
 from pathlib import Path
 
+from montecristo_env import __version__
 from montecristo_env.commands import quiet_pipe
 
 COMMANDS = {
@@ -58,7 +58,7 @@ def main() -> None:
             print(overview())
         return
     if arguments == ["--version"]:
-        print(f"montecristo-env {importlib.metadata.version('montecristo-env')}")
+        print(f"montecristo-env {__version__}")
         return
     for words in (2, 1):
         if module := COMMANDS.get(" ".join(arguments[:words])):

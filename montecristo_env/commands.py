@@ -1,5 +1,6 @@
 """What our command lines share: how they end when a package is missing, when nobody reads on, and after Ctrl-C."""
 
+import errno
 import io
 import os
 import sys
@@ -34,9 +35,17 @@ def quiet_pipe() -> Iterator[None]:
             yield
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if not _is_broken_pipe(error):
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left, which Python writes at its end
         sys.exit(_UNREAD)
+
+
+def _is_broken_pipe(error: OSError) -> bool:
+    """Windows calls it an invalid argument; where a file is meant, that has its name."""
+    on_windows = sys.platform == "win32" and error.errno == errno.EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or on_windows
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Generator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -41,6 +42,9 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Kernels that are older than their sources are compiled before the workers begin."""
+    """Numba's warnings are errors; kernels that are older than their sources are compiled before the workers begin."""
+    if find_spec("numba"):  # pytest refuses filters of what is not installed
+        for kind in ("Performance", "Deprecation", "PendingDeprecation"):
+            config.addinivalue_line("filterwarnings", f"error::numba.core.errors.Numba{kind}Warning")
     if not INTERPRETED and not hasattr(config, "workerinput"):
         library.load()

@@ -121,6 +121,9 @@ def explore(minutes: float, most_games: int, seed: int, workers: int, twin_only:
             if time.monotonic() < end and (not most_games or games < most_games) and not failed:
                 number = next(seeds)
                 running.append((number, pool.submit(one_round, number, twin_only, most)))
+    if games < most_games and not failed:
+        print(f"the time was enough for {games:,} of {most_games:,} games only")
+        return 1
     return failed
 
 
@@ -128,7 +131,7 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10, help="no round begins later; 0 is one round per worker")
-    parser.add_argument("--games", type=int, default=0, help="against the twin, after which it ends; 0 is no limit")
+    parser.add_argument("--games", type=int, default=0, help="against the twin; fewer are a failure, 0 is no limit")
     parser.add_argument("--examples", type=int, default=20, help="of games and damaged records, in one round")
     parser.add_argument("--seed", type=int, help="of the first round; default: another one every time")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")

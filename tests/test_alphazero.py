@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+pytest.importorskip("sb3_contrib")
+
 from montecristo_agents.entity import EntityNetwork
 from montecristo_agents.guided import policy_mcts
 from montecristo_agents.policy import PolicyAgent

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
+
+pytest.importorskip("torch")
+
+import torch
 from safetensors.numpy import load_file
 
 from montecristo_agents.entity import (

@@ -30,5 +30,11 @@ def test_it_plays_against_the_twin() -> None:
     assert "first seed: 3" in said and "12 games against the twin" in said and ", 0 failures" in said
 
 
+def test_fewer_games_than_asked_for_are_a_failure() -> None:
+    options = ["--twin-only", "--minutes", "0", "--workers", "1", "--examples", "1", "--games", "100"]
+    done = subprocess.run([sys.executable, "fuzz.py", *options], cwd=TESTS, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "6 of 100 games only" in done.stdout
+
+
 def test_a_difference_from_the_twin_is_a_failure() -> None:
     run("-c", BROKEN)

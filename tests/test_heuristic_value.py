@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch")
+
 import torch
 
 from helpers import DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, A, B, Table

@@ -9,7 +9,6 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -231,6 +230,7 @@ def test_keys_for_agents_do_not_lead_back_to_the_seed() -> None:
 def test_the_one_way_function_is_siphash() -> None:
     """The first test vector of its authors: key 00 01 … 0f, no message."""
     words = np.array([0x0706050403020100, 0x0F0E0D0C0B0A0908], np.uint64)
+    numba = pytest.importorskip("numba", reason="Python calls a kernel by it")
     call: Callable[..., int] = numba.njit(lambda key, other: one_way(key, other))  # Python itself cannot call a kernel
     assert int(call(*words)) == 0x726FDB47DD0E0E31
 

@@ -126,12 +126,9 @@ def test_a_file_that_somebody_reads_is_replaced_on_windows_as_soon_as_they_are_d
 
 
 NO_POSIX = """
-import os, signal, sys
+import os, platform, signal, sys
 import gymnasium, numpy, pettingzoo.utils  # which ask for themselves what there is
-try:
-    import numba
-except ImportError:
-    pass
+platform.uname()  # likewise; it remembers
 for name in [name for name in dir(os) if name.startswith("EX_")]:
     delattr(os, name)
 for name in ("fork", "getuid", "geteuid", "sched_getaffinity", "uname", "killpg", "setsid"):
@@ -204,6 +201,31 @@ def test_output_is_written_where_the_encoding_lacks_letters(tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode("cp1252").strip() == "2 × 3 – § ?"
+
+
+@pytest.mark.parametrize(
+    ("system", "error", "quiet"),
+    [
+        ("win32", OSError(22, "Invalid argument"), True),
+        ("win32", OSError(22, "Invalid argument", "agent?.json"), False),
+        ("win32", BrokenPipeError(32, "Broken pipe"), True),
+        ("linux", OSError(22, "Invalid argument"), False),
+    ],
+    ids=str,
+)
+def test_a_pipe_that_nobody_reads_ends_a_command_quietly(system: str, error: OSError, quiet: bool) -> None:
+    program = (
+        "import sys\nfrom montecristo_env.commands import run_command\n"
+        f"sys.platform = {system!r}\n"
+        "def command(arguments):\n"
+        f"    raise {type(error).__name__}{(*error.args, *filter(None, [error.filename]))!r}\n"
+        "run_command(command, [])\n"
+    )
+    path = os.pathsep.join(map(str, PACKAGES.values()))
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert (done.returncode == 141, done.stderr == "") == (quiet, quiet)
 
 
 # --- Folders ---------------------------------------------------------------------------------------------------------

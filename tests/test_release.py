@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -39,11 +41,13 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_version_is_written_once_and_the_citation_and_the_changelog_have_it() -> None:
-    assert "version" not in PROJECT["project"] and PROJECT["project"]["dynamic"] == ["version"]
+def test_the_version_is_written_once_and_citations_and_the_changelog_have_it() -> None:
+    assert "version" not in PROJECT["project"] and "version" in PROJECT["project"]["dynamic"]
     version = montecristo_env.__version__
     assert re.search(rf"^version: {re.escape(version)}$", read("CITATION.cff"), re.MULTILINE)
     assert re.search(rf"^## \[{re.escape(version)}\]", read("CHANGELOG.md"), re.MULTILINE)
+    for name in ("README.md", "docs/cite.md"):
+        assert f"version = {{{version}}}," in read(name)
 
 
 def test_constraints_fit_the_ranges() -> None:
@@ -113,6 +117,31 @@ def test_every_make_target_that_a_workflow_calls_exists() -> None:
     assert called
     for name in called:
         assert re.search(rf"^{name}:", makefile, re.MULTILINE), name
+
+
+# --- Model cards ------------------------------------------------------------------------------------------------------
+
+LADDER = re.compile(r"<!-- ladder: .*?<!-- end of ladder -->", re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["alphazero", "ppo"])
+def test_model_cards_have_metadata_and_the_figures_of_the_documentation_and_of_the_file(name: str) -> None:
+    yaml = pytest.importorskip("yaml")
+    _, metadata, card = read(f"docs/publishing/{name}.md").split("---\n", 2)
+    page = read(f"docs/{name}.md")
+    facts = yaml.safe_load(metadata)
+    assert facts.items() >= {"license": "mit", "library_name": "montecristo-env"}.items()
+    assert facts["pipeline_tag"] == "reinforcement-learning" and name in facts["tags"]
+    tables = LADDER.findall(card)
+    assert len(tables) == 1 and tables == LADDER.findall(page)
+
+    content = (ROOT / f"agents/montecristo_agents/models/{name}.safetensors").read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    settings = json.loads(header.pop("__metadata__")["training"])["settings"]
+    learnt = f"{settings['total_timesteps'] / 1e6:.0f} million"
+    assert learnt in card and learnt in page and f"seed {settings['seed']}" in card
+    assert f"{sum(prod(tensor['shape']) for tensor in header.values()):,} weights" in card
 
 
 # --- The command -----------------------------------------------------------------------------------------------------

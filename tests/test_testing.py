@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip("pygame", reason="games of PettingZoo need it")
+
 from pettingzoo.classic import connect_four_v3
 
 from montecristo_env import montecristo_v0, testing

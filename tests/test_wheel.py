@@ -3,6 +3,7 @@
 import ast
 import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -115,6 +116,15 @@ def test_wheel_holds_the_typed_packages_and_nothing_else(wheel: Path) -> None:
     assert "-py3-none-" in wheel.name and not wheel.name.endswith("-any.whl")
 
 
+def test_the_readme_on_the_package_index_has_no_links_into_a_folder_of_sources(unpacked: Path) -> None:
+    (metadata,) = unpacked.glob("*.dist-info")
+    text = (metadata / "METADATA").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    home = "https://github.com/montecristo-env/montecristo-env"
+    assert {f"{home}/raw/HEAD/docs/images/game.gif", f"{home}/blob/HEAD/docs/rules.md"} <= set(targets)
+    assert all(target.startswith("https://") for target in targets)
+
+
 def contents(wheel: Path) -> dict[str, int]:
     """A checksum for every file but the one that lists them."""
     with zipfile.ZipFile(wheel) as archive:
@@ -127,8 +137,17 @@ def test_the_sdist_builds_the_same_wheel_and_holds_what_a_packager_needs(
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     (source,) = (tmp_path / "unpacked").iterdir()
-    for name in ("LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "constraints.txt", "tests/reference.py"):
-        assert (source / name).is_file(), name
+    assert (source / "LICENSE").is_file()
+    for name in (
+        "README.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "constraints.txt",
+        "tests/reference.py",
+        ".github",
+        ".ci",
+    ):
+        assert (source / name).exists(), name  # the tests read them, too
     again = build("wheel", source, tmp_path / "again")
     assert again.name == wheel.name
     assert contents(again) == contents(wheel)
@@ -234,6 +253,7 @@ PROMISED: dict[str, list[list[str]]] = {
         ["-c", "import montecristo_env.text.textarena, textarena; textarena.make('MonteCristo-v0').reset(2)"]
     ],
     "torchrl": [["-c", TORCHRL], ["-m", "montecristo_train.torchrl", "--help"]],
+    "test": [["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", str(ROOT / "tests")]],
 }
 
 MISSING = {
@@ -302,7 +322,10 @@ def alone(request: pytest.FixtureRequest, unpacked: Path, tmp_path_factory: pyte
     return request.param, home / SCRIPTS / "python"
 
 
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+# Tests may be skipped there.
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if not name.startswith("PYTHON") and name != "MONTECRISTO_CI"
+}
 
 
 def test_what_the_readme_promises_works_with_its_extra_alone(alone: tuple[str, Path], tmp_path: Path) -> None:
@@ -313,7 +336,13 @@ def test_what_the_readme_promises_works_with_its_extra_alone(alone: tuple[str, P
 
 def test_what_an_extra_lacks_is_named(alone: tuple[str, Path], tmp_path: Path) -> None:
     extra, python = alone
-    more = {"sb3": ("arena",), "rllib": ("sb3", "arena"), "textarena": ("llm",), "torchrl": ("sb3", "arena")}
+    more = {
+        "sb3": ("arena",),
+        "rllib": ("sb3", "arena"),
+        "textarena": ("llm",),
+        "torchrl": ("sb3", "arena"),
+        "test": ("arena",),
+    }
     brought = (extra, *more.get(extra, ()))
     for other, command in MISSING.items():
         if other in brought:

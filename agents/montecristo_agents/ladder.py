@@ -5,9 +5,10 @@ python -m montecristo_agents.ladder
 ```
 
 plays what is missing, writes `docs/ladder.md` with its pictures and `docs/ladder.json`, and fills in the figures of the
-README and of the pages beside it: between `<!-- ladder: alphazero against greedy with 2, ppo against greedy with 3 -->`
-and `<!-- end of ladder -->` stands a table of these agents, opponents and numbers of players. It stays if a pair has
-not met. `--fill` does that alone, from the ladder that was played last. Same agents and seed, same page, but for times.
+README, of the pages beside it and of the model cards: between
+`<!-- ladder: alphazero against greedy with 2, ppo against greedy with 3 -->` and `<!-- end of ladder -->` stands a
+table of these agents, opponents and numbers of players. It stays if a pair has not met. `--fill` does that alone, from
+the ladder that was played last. Same agents and seed, same page, but for times.
 """
 
 import json
@@ -135,10 +136,11 @@ def read_figures(page: Path) -> list[dict[str, Any]]:
 
 
 def fill_pages(page: Path) -> list[Path]:
-    """Writes the tables of the ladder anew on the pages beside it and in the README above; those that have changed."""
+    """Writes the tables of the ladder anew: in the README, on the pages beside it, on the model cards; says which."""
     figures = read_figures(page)
     changed = []
-    for path in [page.parent.parent / "README.md", *sorted(page.parent.glob("*.md"))]:
+    cards = (page.parent / "publishing").glob("*.md")
+    for path in [page.parent.parent / "README.md", *sorted(page.parent.glob("*.md")), *sorted(cards)]:
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         if (filled := fill(text, figures)) != text:
             atomic_write(path, filled.encode())
@@ -211,7 +213,7 @@ class Options:
     adjust: bool = True
     """Report results without the luck of draws, too, and what decisions lose."""
     page: Path = Path("docs", "ladder.md")
-    """Where to write; figures are filled in on the pages beside it, and in the README above."""
+    """Where to write; figures are filled in on the pages beside it, the model cards, and in the README above."""
     folder: Path = Path("runs", "ladder")
     """Where to keep what is done."""
     estimate: bool = False

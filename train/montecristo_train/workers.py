@@ -34,7 +34,7 @@ class Workers:
         self._settings = settings
         self._local = make_self_play(settings, 0, positions) if settings.n_workers == 0 else None
         self.processes: list[Any] = []
-        self._connections: list[Connection] = []
+        self._connections: list[Any] = []
         context = multiprocessing.get_context("spawn")
         for number in range(settings.n_workers):
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # in the new process: each has a core
