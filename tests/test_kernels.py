@@ -242,6 +242,16 @@ def test_a_changed_source_is_compiled_anew_with_one_line(elsewhere: Path) -> Non
     assert start(elsewhere).stderr == ""
 
 
+def test_a_compiler_that_does_not_get_through_is_an_error_with_what_it_said(elsewhere: Path) -> None:
+    rules = elsewhere / "montecristo_env/core/rules.py"
+    rules.write_text(rules.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
+    (elsewhere / "montecristo_env/core/build.py").write_text(
+        "import os, sys\nprint('the disk is full', file=sys.stderr, flush=True)\nos._exit(9)\n", encoding="utf-8"
+    )
+    assert last_line(start(elsewhere)) == "the disk is full"
+    assert "the kernels could not be compiled (it ended with 9); `python -m" in start(elsewhere).stderr
+
+
 def test_the_manifest_names_every_file_that_kernels_come_from() -> None:
     sources = library.read_manifest(library.FOLDER)["sources"]
     for folder, package in (

@@ -162,8 +162,7 @@ def _build(problem: str) -> None:
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     left = _problem() if done.returncode == 0 else f"it ended with {done.returncode}"
     if left:
-        why = done.stderr.strip() or left
-        raise KernelsMissing(f"the kernels could not be compiled; `{BUILD}` said:\n{why}")
+        raise KernelsMissing(f"the kernels could not be compiled ({left}); `{BUILD}` said:\n{done.stderr.strip()}")
 
 
 def _open(path: Path) -> ctypes.CDLL:
