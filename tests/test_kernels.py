@@ -252,6 +252,22 @@ def test_a_compiler_that_does_not_get_through_is_an_error_with_what_it_said(else
     assert "the kernels could not be compiled (it ended with 9); `python -m" in start(elsewhere).stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_child_forked_while_another_thread_loads_does_not_wait_for_it() -> None:
+    done = run_python(
+        "import os, signal\n"
+        "from montecristo_env.core import library\n"
+        "library._lock.acquire()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60)\n"
+        "    library.load()\n"
+        "    os._exit(0)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
 def test_the_manifest_names_every_file_that_kernels_come_from() -> None:
     sources = library.read_manifest(library.FOLDER)["sources"]
     for folder, package in (

@@ -33,6 +33,16 @@ _TOOLS = ("numba", "llvmlite")  # that building needs
 _lock = threading.Lock()
 
 
+def _renew_lock() -> None:
+    """A forked child has none of the threads that could release it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 class KernelsMissing(ImportError):
     """The compiled kernels are missing, foreign, or older than their sources; the message says what to do."""
 
