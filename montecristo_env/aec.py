@@ -17,7 +17,7 @@ from montecristo_env.core.batch import ILLEGAL_REWARD
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
 from montecristo_env.render.renderer import RENDER_FPS, RENDER_MODES, Renderer
-from montecristo_env.ruleset import Ruleset
+from montecristo_env.ruleset import RulesetLike
 from montecristo_env.spaces import masked_space, observation_box
 
 Observation = dict[str, NDArray[Any]]
@@ -37,7 +37,7 @@ class raw_env(AECEnv[str, Observation, int]):
         self,
         num_players: int = 2,
         render_mode: str | None = None,
-        ruleset: Ruleset | None = None,
+        ruleset: RulesetLike = None,
         reward: str = "win",
         obs_dtype: str = "float32",
     ) -> None:

@@ -24,6 +24,7 @@ LOCK = ".montecristo-lock"
 STALE = 24 * 3600.0  # seconds after which nobody is still writing a file
 SYSTEM = os.name
 _PATIENCE = 2.0  # seconds that a file may be open elsewhere
+_BETWEEN_TRIES = 0.2  # seconds
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.montecristo-tmp", re.DOTALL)
 _EVERYBODY, _OWNER = 0o666, 0o600  # the umask takes away what the user keeps from others
 _HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
@@ -83,8 +84,8 @@ def is_empty(folder: Path) -> bool:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keeps other processes from working in a folder; if one does, `InvalidArgument` says so at once.
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Keeps other processes from working in a folder; if one does, `InvalidArgument` says so at once, or this waits.
 
     The system releases the lock when a process ends, however that happens. Where files cannot be locked, as on some
     network drives, nobody is kept away.
@@ -99,6 +100,9 @@ def locked(folder: Path) -> Iterator[None]:
             try:
                 _take(file)
             except OSError as error:
+                if error.errno in _HELD_BY_ANOTHER and wait:
+                    time.sleep(_BETWEEN_TRIES)
+                    continue
                 if error.errno in _HELD_BY_ANOTHER:
                     raise InvalidArgument(f"another process works in {folder}: wait for its end, or stop it") from None
             if not _is_still_there(file, path):  # whoever had it has removed it meanwhile

@@ -1,7 +1,6 @@
 """The Gymnasium environment: one learner among agents."""
 
 import operator
-from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
 import gymnasium
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from montecristo_env import render
 from montecristo_env.render.renderer import RENDER_FPS, RENDER_MODES, Renderer
-from montecristo_env.ruleset import Ruleset
+from montecristo_env.ruleset import RulesetLike
 from montecristo_env.single_agent import Opponents, Seen, SingleAgentGames
 
 
@@ -31,7 +30,7 @@ class MonteCristoEnv(gymnasium.Env[Seen, SupportsIndex]):
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | Mapping[str, Any] | None = None,
+        ruleset: RulesetLike = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         render_mode: str | None = None,

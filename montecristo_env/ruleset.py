@@ -118,7 +118,7 @@ class Ruleset:
             except (OSError, ValueError, RecursionError) as error:
                 raise UnplayableRuleset(f"no rule set can be read from {text}: {error}") from None
             return cls.from_dict(settings)
-        parts = [part.partition("=") for part in text.split(",")]
+        parts = [part.strip().partition("=") for part in text.split(",")]
         if any(not equals for _, equals, _ in parts) or len({name for name, *_ in parts}) < len(parts):
             raise UnplayableRuleset(
                 f"a rule set is name=value,name=value with each name once, a .json file, or {DEFAULT}; not {text!r}"

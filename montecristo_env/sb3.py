@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import action_codes
 from montecristo_env.render.renderer import Renderer
-from montecristo_env.ruleset import Ruleset
+from montecristo_env.ruleset import RulesetLike
 from montecristo_env.single_agent import Opponents, Seen, SingleAgentGames
 
 try:
@@ -33,7 +33,7 @@ class MonteCristoVecEnv(VecEnv):
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | None = None,
+        ruleset: RulesetLike = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         render_mode: str | None = None,

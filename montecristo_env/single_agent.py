@@ -1,6 +1,6 @@
 """A batch of games with one learner in each, the other seats played by agents: what all single-agent shells share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from montecristo_env.agent import Agent, PublicView, make_agent
 from montecristo_env.core import batch, observation
 from montecristo_env.core.actions import COUNT
-from montecristo_env.core.batch import ILLEGAL_REWARD, UNTIL_HIS_TURN
+from montecristo_env.core.batch import ILLEGAL_REWARD, UNTIL_THEIR_TURN
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
 from montecristo_env.core.layout import aligned_empty
 from montecristo_env.errors import InvalidArgument, InvalidPlayerCount
 from montecristo_env.games import GameBatch, seed_of_game
-from montecristo_env.ruleset import Ruleset
+from montecristo_env.ruleset import RulesetLike
 from montecristo_env.spaces import masked_space, observation_box
 
 Opponents: TypeAlias = str | Agent | Sequence[str | Agent]
@@ -32,7 +32,7 @@ class SingleAgentGames:
         opponents: names or agents for the other seats, in clockwise order from the learner; one alone plays them all.
         num_players: default: one more than there are opponents.
         seat: the learner's, or "random": a new one for every game, which follows from the game's seed.
-        ruleset: see `GameBatch`; or a mapping with its settings, as JSON has it.
+        ruleset: see `GameBatch`.
         reward: see `GameBatch`.
         obs_dtype: "float32" for scaled observations, "int8" for counts.
         mask_in_observation: whether an observation is a dict of `observation` and `action_mask`, as some frameworks
@@ -47,7 +47,7 @@ class SingleAgentGames:
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | Mapping[str, Any] | None = None,
+        ruleset: RulesetLike = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         mask_in_observation: bool = False,
@@ -61,8 +61,6 @@ class SingleAgentGames:
             masked_space(obs_dtype) if mask_in_observation else observation_box(obs_dtype)
         )
         self.action_space: Discrete[np.int64] = Discrete(COUNT)
-        if isinstance(ruleset, Mapping):
-            ruleset = Ruleset.from_dict(dict(ruleset))
         self.games = GameBatch(num_envs, self.num_players, ruleset=ruleset, reward=reward)
         self.wanted_seats = np.full(num_envs, -1 if seat == "random" else int(seat))  # -1: a random one
         self.seats = np.zeros(num_envs, np.int64)
@@ -127,7 +125,7 @@ class SingleAgentGames:
             if waiting.size == 0:
                 return
             if self._all_random:
-                self.games.play_random(UNTIL_HIS_TURN, waiting, until=self.seats[waiting])
+                self.games.play_random(UNTIL_THEIR_TURN, waiting, until=self.seats[waiting])
                 return
             if len(self._players) == 1:
                 self.games.step(self._players[0].act(self._view, waiting), rows=waiting)

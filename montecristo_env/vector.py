@@ -1,6 +1,6 @@
 """The Gymnasium vector environment: N games with one learner each, stepped in one compiled batch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from montecristo_env.core.actions import COUNT
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import action_codes
 from montecristo_env.render.renderer import RENDER_FPS, RENDER_MODES, Renderer
-from montecristo_env.ruleset import Ruleset
+from montecristo_env.ruleset import RulesetLike
 from montecristo_env.single_agent import Opponents, Seen, SingleAgentGames
 
 
@@ -32,7 +32,7 @@ class MonteCristoVectorEnv(VectorEnv[Seen, NDArray[np.int64], NDArray[Any]]):
         opponents: Opponents = "random",
         num_players: int | None = None,
         seat: int | str = "random",
-        ruleset: Ruleset | Mapping[str, Any] | None = None,
+        ruleset: RulesetLike = None,
         reward: str = "win",
         obs_dtype: str = "float32",
         render_mode: str | None = None,

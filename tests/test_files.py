@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_a_folder_is_locked_for_others_until_it_is_left(tmp_path: Path) -> None:
 
 
 @POSIX
-def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_process_is_free_for_who_waits(tmp_path: Path) -> None:
     program = (
         "import sys, time\nfrom pathlib import Path\nfrom montecristo_env.files import locked\n"
         "with locked(Path(sys.argv[1])):\n    print('locked', flush=True)\n    time.sleep(600)"
@@ -85,12 +86,12 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     assert process.stdout is not None and process.stdout.readline() == "locked\n"
     with pytest.raises(InvalidArgument, match="another process works in"), locked(tmp_path):
         pass
-    process.kill()
-    process.communicate()
-    assert (tmp_path / LOCK).exists()
-    with locked(tmp_path):
-        pass
+    killer = threading.Timer(1, process.kill)
+    killer.start()
+    with locked(tmp_path, wait=True):
+        assert process.wait() == -signal.SIGKILL
     assert not (tmp_path / LOCK).exists()
+    process.communicate()
 
 
 def test_a_lock_is_released_by_an_error(tmp_path: Path) -> None:

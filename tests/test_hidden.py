@@ -22,26 +22,30 @@ from montecristo_env.core.chance import one_way
 from montecristo_env.core.constants import NONE
 from montecristo_env.core.jit import INTERPRETED
 from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
+from montecristo_env.ruleset import VARIANTS
 
 pytestmark = pytest.mark.engine
 interpreted = pytest.mark.interpreted
 
 LEAST_P = 1e-4  # the tests below make some hundred comparisons
 FEW = 3 if INTERPRETED else 40
+ALL_VARIANTS = Ruleset(**{name: values[-1] for name, values in VARIANTS.items()})  # §1.10
 
 
 def middle_games(num_games: int, seed: int = 0) -> list[GameBatch]:
-    """Batches at many stages, stalled ones among them: their piles were shuffled more than once."""
+    """Batches at many stages, by both sets of rules; the piles of stalled ones were shuffled more than once."""
     batches = []
-    for steps in (0, 7, 40, 90, 150, 260):
-        games = GameBatch(num_games, np.resize([2, 3, 4], num_games), seed=seed + steps)
-        games.play_random(steps)
-        batches.append(games)
-    stalled = GameBatch(num_games, np.resize([4, 2, 3], num_games), seed=seed)
-    rng = np.random.default_rng(seed)
-    for _ in range(60 if INTERPRETED else 500):
-        stalled.step([stall(mask, rng) for mask in stalled.action_mask()])
-    return [*batches, stalled]
+    for ruleset in (Ruleset(), ALL_VARIANTS):
+        for steps in (0, 7, 40, 90, 150, 260):
+            games = GameBatch(num_games, np.resize([2, 3, 4], num_games), seed + steps, ruleset)
+            games.play_random(steps)
+            batches.append(games)
+        stalled = GameBatch(num_games, np.resize([4, 2, 3], num_games), seed, ruleset)
+        rng = np.random.default_rng(seed)
+        for _ in range(60 if INTERPRETED else 500):
+            stalled.step([stall(mask, rng) for mask in stalled.action_mask()])
+        batches.append(stalled)
+    return batches
 
 
 def stall(mask: NDArray[np.int8], rng: np.random.Generator) -> int:

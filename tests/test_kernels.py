@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -15,7 +14,7 @@ import pytest
 
 from helpers import INTERPRETED
 from montecristo_env import GameBatch
-from montecristo_env.core import batch, jit, library
+from montecristo_env.core import batch, build, jit, library
 from montecristo_env.core.chance import one_way, stream
 from montecristo_env.core.layout import STATE
 from montecristo_env.core.rules import play
@@ -161,10 +160,59 @@ def test_without_a_compiler_a_changed_source_and_missing_kernels_are_named_with_
     assert f"there are none for {own}, only for riscv64-plan9" in last_line(start(elsewhere, "numba"))
 
 
-def test_a_damaged_library_is_refused_with_advice(elsewhere: Path) -> None:
-    for path in kernels(elsewhere).glob("kernels-*"):
-        path.write_bytes(b"not a library")
+@pytest.mark.parametrize("level", ["", "v3"])
+def test_a_library_that_was_cut_off_is_refused_with_advice(elsewhere: Path, level: str) -> None:
+    """Its lowest pages alone would be loaded, and the first call would kill the process."""
+    path = kernels(elsewhere) / library.file_name(library.native_target(), level)
+    if not path.exists():
+        pytest.skip("this system has no such level")
+    os.truncate(path, path.stat().st_size // 2)
+    said = last_line(start(elsewhere, "numba"))
+    assert f"{path.name} is missing or damaged" in said and "Install montecristo-env again" in said
+
+
+def test_a_library_of_another_system_is_refused_with_advice(elsewhere: Path) -> None:
+    folder = kernels(elsewhere)
+    manifest = library.read_manifest(folder)
+    files = [path.name for path in folder.glob(f"kernels-{library.native_target()}*")]
+    for file in files:
+        (folder / file).write_bytes(b"not a library")
+    library.write_manifest(folder, manifest["sources"], manifest["hash"], files)
     assert re.search("cannot be loaded on this machine .* Install montecristo-env again", last_line(start(elsewhere)))
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"hash": "0", "sources": 1, "libraries": {}}', "\x00"])
+def test_a_damaged_manifest_is_no_manifest(tmp_path: Path, content: str) -> None:
+    (tmp_path / library.MANIFEST).write_text(content, encoding="utf-8")
+    assert library.read_manifest(tmp_path) == {}
+    assert library.problem_of(tmp_path, []) == "manifest.json is missing or damaged"
+
+
+def test_the_manifest_keeps_libraries_made_from_the_same_sources(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"1")
+    (tmp_path / "two").write_bytes(b"2")
+    sources = ["montecristo_env/core/rules.py"]
+    made_from = library.fingerprint(sources)
+    library.write_manifest(tmp_path, sources, made_from, ["one"])
+    library.write_manifest(tmp_path, sources, made_from, ["two"])
+    assert library.problem_of(tmp_path, ["one", "two"]) == ""
+    (tmp_path / "one").write_bytes(b"other")
+    (tmp_path / "two").unlink()
+    assert library.problem_of(tmp_path, ["one", "two"]) == "one and two are missing or damaged"
+    library.write_manifest(tmp_path, sources, "other sources", ["one"])
+    assert [*library.read_manifest(tmp_path)["libraries"]] == ["one"]
+    assert library.problem_of(tmp_path, ["one"]) == "their sources have changed"
+
+
+def test_a_machine_without_a_target_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(library.platform, "system", lambda: "FreeBSD")
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    monkeypatch.setattr(library, "_TOOLS", ("nothing_like_it",))
+    with pytest.raises(library.KernelsMissing, match=r"none for \w+-freebsd\. .*nothing_like_it is missing here"):
+        library._library.__wrapped__()
+    monkeypatch.setattr("sys.argv", ["build", "--folder", str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"there are no kernels for \w+-freebsd, only for x86_64-linux, "):
+        build.main()
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="this system has no such rights")
@@ -181,9 +229,9 @@ def test_a_changed_source_is_compiled_anew_with_one_line(elsewhere: Path) -> Non
     rules.write_text(rules.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
     (elsewhere / "montecristo_env/core/build.py").write_text(
         "from montecristo_env.core import library\n"
-        "import json\n"
-        "sources = json.loads((library.FOLDER / library.MANIFEST).read_text())['sources']\n"
-        "library.write_manifest(library.FOLDER, sources, library.fingerprint(sources))\n",
+        "sources = library.read_manifest(library.FOLDER)['sources']\n"
+        "files = [path.name for path in library.FOLDER.glob('kernels-*')]\n"
+        "library.write_manifest(library.FOLDER, sources, library.fingerprint(sources), files)\n",
         encoding="utf-8",
     )
     done = start(elsewhere)
@@ -194,8 +242,34 @@ def test_a_changed_source_is_compiled_anew_with_one_line(elsewhere: Path) -> Non
     assert start(elsewhere).stderr == ""
 
 
+def test_a_compiler_that_does_not_get_through_is_an_error_with_what_it_said(elsewhere: Path) -> None:
+    rules = elsewhere / "montecristo_env/core/rules.py"
+    rules.write_text(rules.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
+    (elsewhere / "montecristo_env/core/build.py").write_text(
+        "import os, sys\nprint('the disk is full', file=sys.stderr, flush=True)\nos._exit(9)\n", encoding="utf-8"
+    )
+    assert last_line(start(elsewhere)) == "the disk is full"
+    assert "the kernels could not be compiled (it ended with 9); `python -m" in start(elsewhere).stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_child_forked_while_another_thread_loads_does_not_wait_for_it() -> None:
+    done = run_python(
+        "import os, signal\n"
+        "from montecristo_env.core import library\n"
+        "library._lock.acquire()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60)\n"
+        "    library.load()\n"
+        "    os._exit(0)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
 def test_the_manifest_names_every_file_that_kernels_come_from() -> None:
-    sources = json.loads((library.FOLDER / library.MANIFEST).read_text(encoding="utf-8"))["sources"]
+    sources = library.read_manifest(library.FOLDER)["sources"]
     for folder, package in (
         (ROOT, "montecristo_env"),
         (ROOT / "agents", "montecristo_agents"),

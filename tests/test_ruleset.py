@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from montecristo_env import GameBatch, Ruleset, UnplayableRuleset
+from montecristo_env import GameBatch, Ruleset, UnplayableRuleset, montecristo_v0
+from montecristo_env.gym_env import MonteCristoEnv
 from montecristo_env.ruleset import VARIANTS
+from montecristo_env.vector import MonteCristoVectorEnv
 
 ALL_COMBINATIONS = [dict(zip(VARIANTS, values, strict=True)) for values in itertools.product(*VARIANTS.values())]
 
@@ -27,6 +29,7 @@ def test_the_default_of_every_variant_is_its_first_value() -> None:
         ("", {}),
         ("default", {}),
         ("refill=short,target=30", {"refill": "short", "target": 30}),
+        ("refill=short, target=30", {"refill": "short", "target": 30}),
         ('{"market": [3, 3, 2, 2, 1]}', {"market": (3, 3, 2, 2, 1)}),
         (" game_end=chest ", {"game_end": "chest"}),
     ],
@@ -52,6 +55,11 @@ def test_parse_is_the_inverse_of_str(ruleset: Ruleset) -> None:
 def test_games_take_rule_sets_settings_and_texts(meant: Any) -> None:
     assert GameBatch(1, seed=0, ruleset=meant).ruleset == Ruleset(target=25)
     assert GameBatch(1, seed=0).ruleset == Ruleset()
+
+
+@pytest.mark.parametrize("make", [montecristo_v0.env, MonteCristoEnv, MonteCristoVectorEnv])
+def test_environments_take_texts(make: Any) -> None:
+    assert make(ruleset="target=25,refill=short").unwrapped.games.ruleset == Ruleset(target=25, refill="short")
 
 
 def test_a_text_may_be_the_path_of_a_json_file(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from montecristo_env.core.setup import next_seed, set_up
 _ONE = np.uint64(1)
 _ROW_BYTES = STATE.itemsize
 NO_ACTION = NONE  # sampled for a game that is over
-UNTIL_HIS_TURN = 1_000_000  # more decisions than any game has between two of the same player
+UNTIL_THEIR_TURN = 1_000_000  # more decisions than any game has between two of the same player
 ILLEGAL_REWARD = -1.0  # for a learner who makes an illegal action
 _SEAT_STREAM = 5  # 0 to 4 have other uses
 
@@ -239,7 +239,7 @@ def step_learners(
         play(s, actions[k] - FIRST[s.decision])
         if s.legal == NOTHING:
             write_rewards(s, reward, rewards[row])
-        _play_random(s, UNTIL_HIS_TURN, seats[row], rewards[row], reward)
+        _play_random(s, UNTIL_THEIR_TURN, seats[row], rewards[row], reward)
 
 
 @entry_point
@@ -263,7 +263,7 @@ def seat_learners(
         s = states[row]
         seats[row] = wanted[row] if wanted[row] != NONE else below(stream(s.seed, _SEAT_STREAM), s.num_players)
         if others_random:
-            _play_random(s, UNTIL_HIS_TURN, seats[row], rewards[row], reward)
+            _play_random(s, UNTIL_THEIR_TURN, seats[row], rewards[row], reward)
 
 
 @entry_point

@@ -9,7 +9,6 @@ installed, the C compiler of this machine links for this machine.
 import argparse
 import importlib
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -30,7 +29,8 @@ import numpy as np
 
 from montecristo_env.core import library
 from montecristo_env.core.jit import FAILED, Array, EntryPoint, Kernel
-from montecristo_env.files import atomic_write
+from montecristo_env.errors import InvalidArgument
+from montecristo_env.files import atomic_write, locked
 
 OPT_LEVEL = 3
 
@@ -285,6 +285,7 @@ def build(names: list[str], folder: Path, keep_objects: bool = False) -> None:
         print(f"{time.monotonic() - began:4.0f} s  {message}", file=sys.stderr, flush=True)
 
     began = time.monotonic()
+    files = []
     sources = import_kernels()
     made_from = library.fingerprint(sources)
     collected = Collected()
@@ -294,7 +295,6 @@ def build(names: list[str], folder: Path, keep_objects: bool = False) -> None:
     say(f"{len(exported)} entry points, {len(collected.parts)} functions")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         for level in TARGETS[name].levels:
             out = folder / library.file_name(name, level)
@@ -303,15 +303,14 @@ def build(names: list[str], folder: Path, keep_objects: bool = False) -> None:
                 atomic_write(out.with_suffix(".o"), made)
             link(name, made, exported, out)
             say(f"{out.name}, {out.stat().st_size // 1024} KB")
-    library.write_manifest(folder, sources, made_from)
+            files.append(out.name)
+    library.write_manifest(folder, sources, made_from, files)
 
 
 def is_current(names: list[str], folder: Path) -> bool:
     """Whether a folder has the libraries of these targets, made from the sources as they are."""
-    files = [library.MANIFEST, *(library.file_name(name, level) for name in names for level in TARGETS[name].levels)]
-    if not all((folder / file).is_file() for file in files):
-        return False
-    return bool(json.loads((folder / library.MANIFEST).read_bytes())["hash"] == library.fingerprint(import_kernels()))
+    files = [library.file_name(name, level) for name in names for level in TARGETS[name].levels]
+    return not library.problem_of(folder, files) and library.read_manifest(folder)["sources"] == import_kernels()
 
 
 def main() -> None:
@@ -325,8 +324,15 @@ def main() -> None:
     options = parser.parse_args()
     groups = {"native": [library.native_target()], "all": list(TARGETS)}
     names = [name for group in options.target or ["native"] for name in groups.get(group, [group])]
-    if not (options.if_stale and is_current(names, options.folder)):
-        build(names, options.folder, options.keep_objects)
+    if unknown := set(names) - set(TARGETS):
+        raise SystemExit(f"there are no kernels for {', '.join(unknown)}, only for {', '.join(TARGETS)}")
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+        with locked(options.folder, wait=True):
+            if not (options.if_stale and is_current(names, options.folder)):
+                build(names, options.folder, options.keep_objects)
+    except (InvalidArgument, OSError) as error:  # it cannot be written to, or the disk is full
+        raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Where the compiled kernels are, and how they are loaded: at the first call, in milliseconds.
 
-They come with the wheel. Beside them stands what they were built from; in an editable installation they are built
-again when a source has changed.
+They come with the wheel. Beside them stands what they were built from and what is in them; in an editable installation
+they are built again when a source has changed.
 """
 
 import ctypes
@@ -33,6 +33,16 @@ _TOOLS = ("numba", "llvmlite")  # that building needs
 _lock = threading.Lock()
 
 
+def _renew_lock() -> None:
+    """A forked child has none of the threads that could release it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 class KernelsMissing(ImportError):
     """The compiled kernels are missing, foreign, or older than their sources; the message says what to do."""
 
@@ -46,7 +56,7 @@ def native_target() -> str:
 
 def file_name(target: str, level: str = "") -> str:
     """The library for a target; processors of some targets have levels, and the lowest has no name."""
-    return f"kernels-{target}{level and '-' + level}{SUFFIXES[target.rpartition('-')[2]]}"
+    return f"kernels-{target}{level and '-' + level}{SUFFIXES.get(target.rpartition('-')[2], '.so')}"
 
 
 @cache
@@ -68,10 +78,41 @@ def fingerprint(sources: list[str]) -> str:
     return digest.hexdigest()
 
 
-def write_manifest(folder: Path, sources: list[str], made_from: str) -> None:
-    """Says beside the libraries which sources they are made from."""
-    content = json.dumps({"hash": made_from, "sources": sources}, indent=1)
+def write_manifest(folder: Path, sources: list[str], made_from: str, files: list[str]) -> None:
+    """Says beside libraries which sources they are made from and what is in them; others from the same ones stay."""
+    before = read_manifest(folder)
+    libraries = before["libraries"] if before and before["hash"] == made_from else {}
+    libraries |= {file: _checksum(folder / file) for file in files}
+    content = json.dumps({"hash": made_from, "sources": sources, "libraries": libraries}, indent=1)
     atomic_write(folder / MANIFEST, content.encode())
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What `write_manifest` has said there; empty if that is missing or damaged."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return {
+            "hash": str(found["hash"]),
+            "sources": [*map(str, found["sources"])],
+            "libraries": {**found["libraries"]},
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def problem_of(folder: Path, files: list[str]) -> str:
+    """Why these libraries cannot be used, or an empty text."""
+    manifest = read_manifest(folder)
+    if not manifest:
+        return f"{MANIFEST} is missing or damaged"
+    if manifest["hash"] != fingerprint(manifest["sources"]):
+        return "their sources have changed"
+    damaged = [file for file in files if manifest["libraries"].get(file) != _checksum(folder / file)]
+    return f"{' and '.join(damaged)} {'is' if len(damaged) == 1 else 'are'} missing or damaged" if damaged else ""
 
 
 def function(name: str) -> Callable[[Any], int]:
@@ -111,13 +152,8 @@ def _problem() -> str:
     if not (FOLDER / file_name(target)).is_file():
         others = sorted(path.stem.removeprefix("kernels-") for path in FOLDER.glob("kernels-*"))
         return f"there are none for {target}" + (f", only for {', '.join(others)}" if others else "")
-    try:
-        manifest = json.loads((FOLDER / MANIFEST).read_text(encoding="utf-8"))
-        if manifest["hash"] == fingerprint(manifest["sources"]):
-            return ""
-    except (OSError, ValueError, KeyError, TypeError):
-        return f"{MANIFEST} is missing or damaged"
-    return "their sources have changed"
+    better = file_name(target, "v3")
+    return problem_of(FOLDER, [file_name(target), *([better] if (FOLDER / better).is_file() else [])])
 
 
 def _build(problem: str) -> None:
@@ -127,16 +163,16 @@ def _build(problem: str) -> None:
         raise KernelsMissing(
             f"the compiled kernels in {FOLDER} cannot be used: {problem}. Install montecristo-env again, for this "
             f"machine; or build them: pip install 'montecristo-env[build]', then {BUILD} "
-            f"({' and '.join(missing)} is missing here)"
+            f"({' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing here)"
         )
     print(f"montecristo_env: compiling the kernels ({problem}), which takes a minute…", file=sys.stderr, flush=True)
     paths = [str(package_folder(package).parent) for package in PACKAGES]  # these, wherever it would find others
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run([sys.executable, "-P", *BUILD.split()[1:]], env=env, capture_output=True, text=True)
+    command = [sys.executable, "-P", *BUILD.split()[1:], "--if-stale"]  # another process may build them, too
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
     left = _problem() if done.returncode == 0 else f"it ended with {done.returncode}"
     if left:
-        why = done.stderr.strip() or left
-        raise KernelsMissing(f"the kernels could not be compiled; `{BUILD}` said:\n{why}")
+        raise KernelsMissing(f"the kernels could not be compiled ({left}); `{BUILD}` said:\n{done.stderr.strip()}")
 
 
 def _open(path: Path) -> ctypes.CDLL:
