@@ -112,10 +112,10 @@ GAME_TYPE = pyspiel.GameType(
 
 def _most_decisions(players: int) -> int:
     """An upper bound of the decisions in one round."""
-    deals = 2 * players  # and as many discards
+    cards = 3 * players  # deals, and as many discards of them and of wild bags
     placements = PLACEMENTS_ACTIVE + players - 1 + REINFORCEMENTS * players
     gathering = TREASURE_PLACES * DUNGEONS + HAND_LIMIT * players + DUNGEONS * players  # takes, pays, stops
-    return deals + placements + TOKENS_DRAWN + gathering + 1 + LANES
+    return cards + placements + TOKENS_DRAWN + gathering + 1 + LANES
 
 
 def _game_info(players: int, reward: str, ruleset: Ruleset) -> pyspiel.GameInfo:

@@ -67,6 +67,10 @@ class Slow(str):
     """This answer, after a second."""
 
 
+class Trickling(str):
+    """This answer, a byte every twentieth of a second."""
+
+
 @contextmanager
 def serving(reply: Reply, usage: bool = True) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """A server on this computer: its address, and the bodies of all requests so far."""
@@ -95,7 +99,12 @@ def serving(reply: Reply, usage: bool = True) -> Iterator[tuple[str, list[dict[s
                 self.send_header("Content-Length", str(len(data) + (100 if isinstance(answer, Broken) else 0)))
                 self.send_header("Retry-After-Ms", "1")
                 self.end_headers()
-                self.wfile.write(data)
+                if isinstance(answer, Trickling):
+                    for byte in data:
+                        self.wfile.write(bytes([byte]))
+                        time.sleep(0.05)
+                else:
+                    self.wfile.write(data)
             except (BrokenPipeError, ConnectionResetError):
                 pass  # whoever asked did not wait
             if isinstance(answer, Broken):

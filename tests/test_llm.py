@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 
 from montecristo_agents.arena import play
 from montecristo_env import GameBatch, InvalidArgument, PublicView, Ruleset, actions, make_agent
-from stub_model import Broken, CutOff, Raw, Reply, Slow, Status, expected_game, scripted, serving
+from stub_model import Broken, CutOff, Raw, Reply, Slow, Status, Trickling, expected_game, scripted, serving
 
 pytest.importorskip("openai")
 from montecristo_agents.llm import LlmAgent, ModelFailed
@@ -159,6 +160,13 @@ def test_a_server_that_keeps_failing_leads_to_a_counted_random_move(fault: Any) 
 def test_a_slow_server_is_not_waited_for() -> None:
     agent, _, _ = decide(always(Slow("enter A")), ":timeout=0.1:attempts=1")
     assert counts(agent) == {"decisions": 1, "calls": 2, "failures": 1, "fallbacks": 1}
+
+
+def test_a_server_that_always_sends_a_little_is_not_waited_for() -> None:
+    begun = time.monotonic()
+    agent, _, _ = decide(always(Trickling("enter A")), ":timeout=0.3:attempts=1")
+    assert counts(agent) == {"decisions": 1, "calls": 2, "failures": 1, "fallbacks": 1}
+    assert time.monotonic() - begun < 10  # the whole answer takes more than 15 seconds, twice
 
 
 def test_no_server_at_all() -> None:

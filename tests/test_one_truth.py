@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from montecristo_env import Ruleset, montecristo_v0
+from montecristo_env import Ruleset, actions, montecristo_v0
+from montecristo_env.games import seed_of_game
 from montecristo_env.gym_env import MonteCristoEnv
+from montecristo_env.text import TextGame, describe
 from montecristo_env.vector import MonteCristoVectorEnv
 from shell_helpers import (
     ENV_ID,
@@ -267,3 +269,60 @@ def test_openspiel(num_players: int, rules: str) -> None:
                 assert state.rewards() == [0.0] * num_players
                 state.apply_action(moment.action)
             assert state.is_terminal() and state.returns() == pytest.approx(game.rewards)
+
+
+@RULES
+@PLAYERS
+def test_torchrl(num_players: int, rules: str) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torchrl")
+    from montecristo_env.torchrl import MonteCristoTorchEnv
+
+    seeds = np.array([seed_of_game(SEED + row) for row in range(GAMES)], np.uint64)
+    env = MonteCristoTorchEnv(GAMES, num_players, seeds, RULESETS[rules], "rank")
+    games = told(num_players, rules)
+    waiting = [[(game, place) for game in row for place in range(len(game.moments) - 1)] for row in games]
+    step = env.reset()
+    ended = 0
+    while any(waiting):
+        acts = step["action_mask"].int().argmax(-1)
+        for row, moments in enumerate(waiting):
+            if moments:
+                game, place = moments[0]
+                moment = game.moments[place]
+                assert step["current_player"][row].item() == moment.player
+                assert_same(step["observation"][row].numpy(), scaled(moment.seen[moment.player]))
+                assert_same(step["action_mask"][row].numpy(), moment.mask.astype(bool))
+                acts[row] = moment.action
+        step["action"] = acts
+        stepped, step = env.step_and_maybe_reset(step)
+        for row, moments in enumerate(waiting):
+            if not moments:
+                continue
+            game, place = moments.pop(0)
+            after = stepped["next"][row]
+            over = game.moments[place + 1] is game.end
+            rewards = game.rewards if over else [0.0] * num_players
+            assert torch.equal(after["agents", "reward"].squeeze(-1), torch.tensor(rewards))
+            flags = [after[name].item() for name in ("terminated", "truncated", "done")]
+            assert flags == ([game.terminated, game.truncated, True] if over else [False] * 3)
+            if over:
+                assert_same(after["observation"].numpy(), scaled(game.end.seen[0]))
+                ended += 1
+    assert ended == GAMES * EACH
+
+
+@RULES
+@PLAYERS
+def test_text(num_players: int, rules: str) -> None:
+    for row, (told_first, *_) in enumerate(told(num_players, rules)):
+        game = TextGame(num_players, SEED + row, ruleset=RULESETS[rules], reward="rank")
+        for moment in told_first.moments:
+            assert game.current_player == moment.player
+            assert game.legal_moves == [str(actions.decode(code)) for code in np.flatnonzero(moment.mask)]
+            if moment is told_first.end:
+                break
+            assert game.rewards == [0.0] * num_players
+            assert describe(game.games) in game.prompt()
+            game.play(str(actions.decode(moment.action)))
+        assert (game.rewards, game.scores) == (told_first.rewards, told_first.scores)

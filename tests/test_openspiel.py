@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from montecristo_env import GameBatch, IllegalAction, InvalidPlayerCount, MonteCristoError, Ruleset, actions
+from montecristo_env.core.constants import DUNGEONS, KINDS, LANES
 from montecristo_env.core.layout import HIDDEN_FIELDS, STATE
 
 pyspiel = pytest.importorskip("pyspiel")
+chisquare = pytest.importorskip("scipy.stats").chisquare
 
 from montecristo_env.openspiel import AgentBot, MonteCristoState, SeededChance  # noqa: E402
 
@@ -24,6 +26,7 @@ VARIANTS = "discard=after_deal,refill=short,reshuffle=empty,left_over_bags=round
 GAMES = ["", "players=3,reward=margin,target=10", f"players=4,reward=rank,round_limit=8,{VARIANTS}"]
 SETTINGS = pytest.mark.parametrize("settings", GAMES)
 PLAYERS = pytest.mark.parametrize("num_players", [2, 3, 4])
+LEAST_P = 1e-4  # some hundred comparisons; the seeds are fixed, so they hold for good or fail for good
 
 
 def load(settings: str = "") -> Any:
@@ -128,22 +131,65 @@ def test_every_setup_of_the_lanes_is_equally_likely(num_players: int) -> None:
             assert all(lane.count("red") + lane.count("blue") == 3 for lane in words)
 
 
-@SETTINGS
-def test_odds_of_tokens_are_those_of_redrawn_games(settings: str) -> None:
-    """What chance may do after an action is what happens in clones whose hidden parts are redrawn (§10.1)."""
-    checked = 0
-    for before, after in pairwise(play(load(settings).new_initial_state(), seed=5)):
-        if before.is_chance_node() or not is_drawn("token", after):
+@PLAYERS
+def test_setups_of_seeds_come_as_often_as_their_odds(num_players: int) -> None:
+    """§2: what real games begin with, against the odds of every step of the setup."""
+    found: Counter[tuple[int, int]] = Counter()
+    expected: Counter[tuple[int, int]] = Counter()
+    game, seeds = load(f"players={num_players}"), 500
+    steps = LANES + KINDS + DUNGEONS
+    for seed in range(seeds):
+        state = game.new_initial_state()
+        state.deal(seed)
+        while (step := len(state.history())) < steps - 2:  # of the last lane and kind there is but one
+            for outcome, odds in state.chance_outcomes():
+                expected[step, outcome] += odds
+            found[step, state.dealt()] += 1
+            state.apply_action(state.dealt())
+    assert found.keys() <= expected.keys()
+    for step in range(steps - 2):
+        places = [place for place in expected if place[0] == step]
+        assert len(places) > 1
+        p_value = chisquare([found[place] for place in places], [expected[place] for place in places]).pvalue
+        assert p_value > LEAST_P, step
+
+
+@pytest.mark.parametrize("settings", ["players=2", "players=3", f"players=3,{VARIANTS}", "players=4"])
+def test_what_is_drawn_comes_as_often_in_redrawn_games(settings: str) -> None:
+    """What chance may do after an action is what the engine does in clones whose hidden parts are redrawn (§10.1).
+
+    Offers and chests are compared as a whole; also where the pile holds cards of two shuffles, or must be made anew.
+    """
+    many_games = 6000
+    compared: Counter[str] = Counter()
+    game = load(settings)
+    states = [state for seed in (3, 4) for state in play(game.new_initial_state(), seed)]
+    for before, after in pairwise(states):
+        if before.is_chance_node() or not after.is_chance_node() or not after.history():
             continue
-        many = before.games()[[0] * 1000].resample_hidden(np.random.default_rng(checked))
-        many.step(np.full(len(many), after.history()[-1]))
-        first = np.bincount(many.states["drawn_tokens"][:, 0], minlength=15) / len(many)
-        odds = np.zeros(15)
-        for token, chance in after.chance_outcomes():
-            odds[token] = chance
-        assert first == pytest.approx(odds, abs=0.08) and not first[odds == 0].any()
-        checked += 1
-    assert checked >= 3
+        games = before.games()
+        row = games.states[0]
+        shuffles = {int(shuffle) for shuffle in row["slot_shuffle"] if shuffle >= 0}
+        short = " short" if row["pile_size"] < 4 else ""
+        kind = "token" if is_drawn("token", after) else f"card, {len(shuffles)}{short}"
+        if compared[kind] == 4:
+            continue
+        compared[kind] += 1
+        many = games[[0] * many_games].resample_hidden(np.random.default_rng(compared.total()))
+        many.step(np.full(many_games, after.history()[-1]))
+        found = Counter(map(pieces, many.states))
+        odds = what_follows(after)
+        assert found.keys() <= odds.keys() and sum(odds.values()) == pytest.approx(1)
+        often = [key for key in odds if odds[key] * many_games >= 5]
+        seldom = 1 - sum(odds[key] for key in often)
+        counts = [found[key] for key in often]
+        if seldom > 1e-9:
+            counts, often = [*counts, many_games - sum(counts)], [*often, pieces(row)]
+            odds[often[-1]] = seldom
+        if len(often) > 1:
+            assert chisquare(counts, [odds[key] * many_games for key in often]).pvalue > LEAST_P, kind
+    needed = {"card, 1", "card, 1 short", *(["card, 2"] if "players=3" in settings else [])}
+    assert compared["token"] == 4 and compared.keys() >= needed, compared
 
 
 def is_drawn(what: str, state: Any) -> bool:
@@ -151,40 +197,28 @@ def is_drawn(what: str, state: Any) -> bool:
     return bool(state.is_chance_node() and state.action_to_string(-1, 0).startswith(what))
 
 
-def mean_offer(state: Any) -> np.ndarray:
-    """The mean number of each card in the offer that is drawn next, by the odds, all orders followed."""
-    means = np.zeros(15)
-    for outcome, odds in state.chance_outcomes():
-        following = state.child(outcome)
-        drawn = np.eye(15)[outcome]
-        if is_drawn("card", following):
-            drawn = drawn + mean_offer(following)
-        means += odds * drawn
-    return means
+def pieces(row: Any) -> bytes:
+    """Where cards and tokens are, whatever the order in which they were drawn."""
+    parts = (row["offer"], np.sort(row["drawn_tokens"]), row["hands"].ravel(), row["dungeon_tokens"].ravel())
+    return np.concatenate(parts).astype(np.int8).tobytes()
 
 
-def test_odds_of_offers_are_those_of_redrawn_games() -> None:
-    """Also where the pile holds cards of two shuffles, or must be made anew in the middle."""
-    kinds: Counter[str] = Counter()
-    for before, after in pairwise(play(load("players=3").new_initial_state(), seed=3)):
-        if before.is_chance_node() or not is_drawn("card", after):
-            continue
-        games = before.games()
-        row = games.states[0]
-        shuffles = {int(tag) for tag in row["slot_shuffle"] if tag >= 0}
-        kind = "short" if row["pile_size"] < 3 else f"{len(shuffles)} shuffles"
-        kinds[kind] += 1
-        if kinds[kind] > 4:
-            continue
-        many = games[[0] * 4000].resample_hidden(np.random.default_rng(1))
-        many.step(np.full(len(many), after.history()[-1]))
-        offers = many.states["offer"].astype(float)
-        asked = many.states["recipient"] >= 0
-        if not asked.all() or (many.states["offer_size"] < 3).any():  # the engine has dealt a forced card already
-            continue
-        assert offers.mean(axis=0) == pytest.approx(mean_offer(after), abs=0.06)
-        kinds["compared"] += 1
-    assert kinds["short"] and kinds["2 shuffles"] and kinds["compared"] > 5, kinds
+def what_follows(state: Any) -> Counter[bytes]:
+    """All that may lie there when the next player is asked, by the odds of chance."""
+    ends: Counter[bytes] = Counter()
+    waiting = {b"": (state, 1.0)}
+    while waiting:
+        following: dict[bytes, tuple[Any, float]] = {}
+        for one, chance in waiting.values():
+            for outcome, odds in one.chance_outcomes():
+                child = one.child(outcome)
+                key = pieces(child._states()[0])
+                if child.is_chance_node():
+                    following[key] = (child, chance * odds + following.get(key, (None, 0.0))[1])
+                else:
+                    ends[key] += chance * odds
+        waiting = following
+    return ends
 
 
 @SETTINGS
@@ -390,14 +424,20 @@ def test_illegal_actions_are_refused_and_change_nothing() -> None:
         over.apply_action(0)
 
 
+@PLAYERS
 @pytest.mark.parametrize("reward", ["win", "rank", "margin"])
-def test_returns_sum_to_zero_within_the_bounds_of_the_game(reward: str) -> None:
-    game = load(f"players=3,reward={reward},round_limit=6")
-    for seed in range(5):
+def test_returns_sum_to_zero_within_the_bounds_of_the_game(reward: str, num_players: int) -> None:
+    game = load(f"players={num_players},reward={reward},round_limit=6")
+    assert game.utility_sum() == 0 and game.num_players() == num_players
+    highest = lowest = 0.0
+    for seed in range(8):
         *_, end = play(game.new_initial_state(), seed)
         returns = end.returns()
-        assert sum(returns) == pytest.approx(0, abs=1e-12) and any(returns)
-        assert all(game.min_utility() <= value <= game.max_utility() for value in returns)
+        assert len(returns) == num_players and sum(returns) == pytest.approx(0, abs=1e-12) and any(returns)
+        assert game.min_utility() <= min(returns) and max(returns) <= game.max_utility()
+        highest, lowest = max(highest, *returns), min(lowest, *returns)
+    if reward != "margin":  # bounds that are reached
+        assert highest == game.max_utility() and lowest == pytest.approx(game.min_utility())
 
 
 # --- algorithms ------------------------------------------------------------------------------------------------------

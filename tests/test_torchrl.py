@@ -16,7 +16,16 @@ pytest.importorskip("torchrl")
 
 import torch
 from torchrl.collectors import Collector
-from torchrl.envs import ActionMask, Compose, GymWrapper, ParallelEnv, RewardSum, SerialEnv, TransformedEnv
+from torchrl.envs import (
+    ActionMask,
+    Compose,
+    GymWrapper,
+    OpenSpielWrapper,
+    ParallelEnv,
+    RewardSum,
+    SerialEnv,
+    TransformedEnv,
+)
 from torchrl.envs.utils import check_env_specs
 
 from montecristo_env import (
@@ -216,6 +225,20 @@ def test_torchrls_wrapper_accepts_the_native_vector_env() -> None:
     assert chosen.all()
     begins, ends = data["observation"][:, 1:][over[:, :-1]], data["next", "observation"][:, :-1][over[:, :-1]]
     assert (begins != ends).any(-1).all()  # the last observation is of the game that ended, not of the next
+
+
+def test_torchrls_wrapper_accepts_the_game_of_openspiel() -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    import montecristo_env.openspiel  # noqa: F401 - it registers the game
+
+    torch.manual_seed(0)
+    game = pyspiel.load_game("python_montecristo(players=3,round_limit=2)")
+    env = OpenSpielWrapper(game.new_initial_state(), categorical_actions=True)
+    check_env_specs(env)
+    data = env.rollout(1000)
+    rewards = data["next", "agents", "reward"].squeeze(-1)
+    assert data["next", "done"][-1] and rewards[-1].any() and not rewards[:-1].any()
+    assert rewards[-1].sum() == pytest.approx(0, abs=1e-6)
 
 
 # --- The recipe -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
@@ -21,6 +22,7 @@ from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidNotati
 from montecristo_env.text import parse_move, prompt, rules
 
 try:
+    import httpx  # comes with openai
     import openai
 except ImportError as error:
     raise missing("the agent llm", error.name, "llm") from error
@@ -35,6 +37,22 @@ _SPLIT = re.compile(r":(?=[a-z_]+=)")
 
 class ModelFailed(MonteCristoError):
     """A language model gave no legal move, or its budget is spent, and `fallback=error` forbids to go on."""
+
+
+class _Timed(httpx.SyncByteStream):
+    """The body of an answer, which must end in time; httpx itself only limits how long nothing comes."""
+
+    def __init__(self, stream: httpx.SyncByteStream, deadline: float) -> None:
+        self._stream, self._deadline = stream, deadline
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._stream:
+            if time.monotonic() > self._deadline:
+                raise httpx.ReadTimeout("the answer took too long")
+            yield part
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 class Question(NamedTuple):
@@ -146,7 +164,9 @@ class LlmAgent:
             base_url=address,
             api_key=key,
             timeout=given["timeout"],
-            http_client=openai.DefaultHttpxClient(event_hooks={"request": [self._count_call]}),
+            http_client=openai.DefaultHttpxClient(
+                event_hooks={"request": [self._begin_call], "response": [self._limit_call]}
+            ),
         )
 
     def __getstate__(self) -> NoReturn:
@@ -258,8 +278,13 @@ class LlmAgent:
             self._reserved += reserved
             return reserved
 
-    def _count_call(self, _: Any) -> None:
+    def _begin_call(self, request: httpx.Request) -> None:
         self._add(calls=1)
+        request.extensions["deadline"] = time.monotonic() + self.settings["timeout"]
+
+    def _limit_call(self, response: httpx.Response) -> None:
+        assert isinstance(response.stream, httpx.SyncByteStream)
+        response.stream = _Timed(response.stream, response.request.extensions["deadline"])
 
     def _add(self, **counts: int) -> None:
         with self._lock:
