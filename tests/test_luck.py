@@ -84,7 +84,7 @@ def test_luck_is_what_came_minus_the_mean_of_what_might_have_come() -> None:
     games.play_random(40)
     rows, redraws = np.arange(200), 100
     acts = games.sample_actions()
-    before, meter = games.copy(), LuckMeter(network(), redraws=redraws)
+    before, meter = games.copy(), LuckMeter(network(), redraws=redraws, plays_on=False)
     drawn, lucks, _ = meter.step(games, acts, rows)
     clone = before[drawn.repeat(redraws)].resample_hidden(np.random.default_rng(0))
     clone.step(acts[drawn].repeat(redraws))
@@ -94,11 +94,37 @@ def test_luck_is_what_came_minus_the_mean_of_what_might_have_come() -> None:
     assert drawn.size > 10 and np.abs(z).max() < 4 and np.abs(lucks).max() > 0.01
 
 
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_values_are_those_where_the_network_would_draw_next_if_it_played_on(players: int) -> None:
+    games = GameBatch(60, players, seed=5)
+    for row in range(60):
+        games.play_random(6 * row, [row])
+    meter, agent = LuckMeter(network(), redraws=3), PolicyAgent(network())
+    found, before = meter._values(games, games.states), games.states.copy()
+    ended = 0
+    for row in range(60):
+        game = games[[row]]
+        while not game.over[0]:
+            act = agent.act(PublicView(game), np.arange(1))
+            if game.draws(act)[0]:
+                break
+            game.step(act)
+        ended += int(game.over[0])
+        np.testing.assert_array_equal(found[row], meter.value(game.states)[0])
+        assert (found[row] != meter.value(games.states[[row]])[0]).any() or (game.states == games.states[[row]]).all()
+    assert 0 < ended < 60 and (before == games.states).all()
+    rows = np.flatnonzero(~games.over).repeat(50)
+    many = games[rows].resample_hidden(np.random.default_rng(0))
+    lucks = meter.step(many, games.sample_actions()[rows], np.arange(rows.size)).luck[:, 0, WIN]
+    assert lucks.size > 100 and abs(lucks.mean() / lucks.std() * np.sqrt(lucks.size)) < 3
+
+
 @pytest.mark.parametrize("players", [2, 3])
 def test_a_decision_loses_what_the_networks_own_choice_is_worth_more(players: int) -> None:
     games = GameBatch(300, players, seed=2)
     games.play_random(30)
-    rows, meter, agent = np.arange(300), LuckMeter(network(), redraws=3), PolicyAgent(network())
+    rows, agent = np.arange(300), PolicyAgent(network())
+    meter = LuckMeter(network(), redraws=3, plays_on=False)
     preferred = agent.act(PublicView(games), rows)
     assert (meter.step(games.copy(), preferred, rows).losses == 0).all(), "who plays like the network loses nothing"
     acts, before, seats = games.sample_actions(), games.copy(), games.current_player.copy()
@@ -125,8 +151,9 @@ def test_values_are_those_of_the_network_and_depend_on_no_company() -> None:
     games = GameBatch(700, np.resize([2, 3, 4], 700), seed=3)
     games.play_random(60)
     games = games[~games.over]
-    values = LuckMeter(network()).value(games.states)
-    _, utilities, wins = network().forward(games.observe())
+    values, logits = LuckMeter(network()).value.evaluate(games.states)
+    expected_logits, utilities, wins = network().forward(games.observe())
+    np.testing.assert_allclose(logits, expected_logits, atol=1e-4)
     for seat in range(4):
         present = seat < games.num_players
         ego = (seat - games.current_player) % games.num_players
@@ -152,7 +179,7 @@ def test_mean_luck_is_zero_whatever_the_values_are(players: int) -> None:
 def audited(players: int, size: int) -> NDArray[np.float64]:
     """How many standard errors mean luck is from 0 in random games, (4, signals): the share of the win that a random
     network expects of every seat, and four counts of what draws have turned up."""
-    meter = LuckMeter(network(), redraws=1)
+    meter = LuckMeter(network(), redraws=1, plays_on=False)
     values, bags = meter.value, np.resize([1, 2, 3], 15)
 
     def values_and_counts(rows: States) -> NDArray[np.float64]:
@@ -329,7 +356,7 @@ def test_the_value_model_is_pinned_before_the_match(tmp_path: Path) -> None:
     agents = ["random", First()]
     run = Run(agents, deals=4, folder=tmp_path / "run", adjust=LuckMeter.load(first, 2))
     settings = json.loads((tmp_path / "run" / "settings.json").read_text())
-    assert settings["adjust"] == {"sha256": LuckMeter.load(first).sha256, "redraws": 2}
+    assert settings["adjust"] == {"sha256": LuckMeter.load(first).sha256, "redraws": 2, "plays_on": True}
     with pytest.raises(InvalidArgument, match="holds another run: its adjust"):
         Run(agents, deals=4, folder=tmp_path / "run", adjust=LuckMeter.load(second, 2))
     with pytest.raises(InvalidArgument, match="holds another run: its adjust"):

@@ -329,9 +329,12 @@ def test_luck_tests_and_datasets_on_ray_are_those_made_here(tmp_path: Path, monk
     made = []
     for ray_too in (False, True):
         run = Run(
-            ["random", "greedy"], 2, 200, seed=3, adjust=LuckMeter(network(), redraws=2), dataset=tmp_path / str(ray_too),
+            ["random", "greedy"],
+            deals=200,
+            adjust=LuckMeter(network(), redraws=2),
             until="greedy beats random by 50 Elo",
-        )  # fmt: skip
+            dataset=tmp_path / str(ray_too),
+        )
         run.play(progress=False, ray=ray_too)
         report = run.report().to_dict()
         for line in report["agents"]:
