@@ -166,7 +166,8 @@ def test_no_agent_beats_the_lottery_of_random_tournaments() -> None:
     rng = np.random.default_rng(0)
     for number in range(80):
         agents, ties = int(rng.integers(1, 13)), number % 2
-        margins = rng.integers(-1, 2, (agents, agents)) if ties else rng.normal(size=(agents, agents))
+        drawn = rng.integers(-1, 2, (agents, agents)) if ties else rng.normal(size=(agents, agents))
+        margins = drawn.astype(np.float64)
         margins = np.triu(margins, 1) - np.triu(margins, 1).T
         found = ratings.maximal_lottery(margins)
         assert found.sum() == pytest.approx(1) and found.min() >= 0 and (margins @ found).max() < 1e-9

@@ -109,10 +109,13 @@ class Values:
             add_context(room.features, before, room.of_dungeons, room.of_kinds, 0, size)
             multiply(room.of_dungeons, heads.dungeons, _zeros(room.dungeon_scores), room.dungeon_scores, dungeons)
             multiply(room.of_kinds, heads.kinds, _zeros(room.kind_scores), room.kind_scores, kinds)
-            biases = heads.dungeon_bias, heads.kind_bias
-            write_outputs(room.seen, before, room.dungeon_scores, room.kind_scores, *biases, *room.outputs, 0, size)
-            logits[begin : begin + size] = room.outputs[0][:size]
-            for signal, shares in enumerate(room.outputs[1:]):
+            into, *outputs = room.outputs
+            write_outputs(
+                room.seen, before, room.dungeon_scores, room.kind_scores, heads.dungeon_bias, heads.kind_bias,
+                into, outputs[0], outputs[1], 0, size,
+            )  # fmt: skip
+            logits[begin : begin + size] = into[:size]
+            for signal, shares in enumerate(outputs):
                 by_seat(part, shares, room.shares, 0, size)
                 found[begin : begin + size, :, signal] = room.shares[:size]
 
