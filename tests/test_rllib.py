@@ -22,8 +22,11 @@ import torch
 from ray.cluster_utils import Cluster
 from ray.rllib.core import Columns
 
+from montecristo_agents import arena
 from montecristo_agents.arena import Run, play
+from montecristo_agents.dataset import Dataset
 from montecristo_agents.entity import EntityNetwork
+from montecristo_agents.luck import LuckMeter
 from montecristo_agents.matches import Results
 from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, make_agent, symmetry
@@ -35,6 +38,7 @@ from montecristo_train.runs import AGENT, METRICS, new_folder, read_settings
 from montecristo_train.seat_gae import seat_advantages
 from montecristo_train.seat_trajectories import SeatTrajectories
 from montecristo_train.settings import SelfPlaySettings
+from test_luck import network
 
 ROLLOUT = 12 * 16
 TINY = dataclasses.replace(
@@ -317,6 +321,33 @@ def test_a_tournament_on_ray_is_the_one_played_here(tmp_path: Path) -> None:
         for ray_too in (False, True)
     ]
     assert records[0] == records[1] and len(records[0]) == 36
+
+
+@pytest.mark.usefixtures("_ray")
+def test_luck_tests_and_datasets_on_ray_are_those_made_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arena, "GAMES_PER_SHARD", 16)
+    made = []
+    for ray_too in (False, True):
+        run = Run(
+            ["random", "greedy"],
+            deals=200,
+            adjust=LuckMeter(network(), redraws=2),
+            until="greedy beats random by 50 Elo",
+            dataset=tmp_path / str(ray_too),
+        )
+        run.play(progress=False, ray=ray_too)
+        report = run.report().to_dict()
+        for line in report["agents"]:
+            del line["seconds_per_decision"]
+        made.append(report)
+    assert made[0] == made[1] and made[0]["test"]["decision"] == "accepted"
+    here, there = (Dataset(tmp_path / str(ray_too)) for ray_too in (False, True))
+    assert [path.name for path in here.paths] == [path.name for path in there.paths] and len(here) > 1
+    for number in range(len(here)):
+        ours, theirs = here.shard(number), there.shard(number)
+        assert ours.keys() == theirs.keys() >= {"luck", "rows", "actions"}
+        for name in ours:
+            np.testing.assert_array_equal(ours[name], theirs[name])
 
 
 @pytest.mark.usefixtures("_ray")

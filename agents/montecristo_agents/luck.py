@@ -7,7 +7,8 @@ times any number may be subtracted from results: their mean stays, and their var
 something. Such control variates are used in poker (Burch et al., "AIVAT", 2018) and in backgammon.
 
 The value functions are both heads of a network: the share of the win and the share of the utility that it expects for
-every seat. How much of each is subtracted from the result of a deal is fitted to other deals.
+every seat, where the next draw would come if it played on in all seats. What it expects at once knows less of what a
+draw has brought. How much of each is subtracted from the result of a deal is fitted to other deals.
 
 What decisions lose is measured beside it: the value of what the network would have done less that of what was done, or
 nothing if that is below 0.
@@ -26,10 +27,12 @@ from montecristo_agents.entity import (
     EntityNetwork,
     Workspace,
     activate,
+    add_context,
     add_product,
+    by_seat,
     embed,
     observe_deciders,
-    softmax,
+    write_outputs,
 )
 from montecristo_agents.models import shipped_model
 from montecristo_agents.search import SCORE_SCALE, WIN_WEIGHT
@@ -38,7 +41,7 @@ from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.chance import resample_hidden, stream
 from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS, Decision
 from montecristo_env.core.jit import copy_bytes, entry_point, local_array
-from montecristo_env.core.layout import STATE, Float32s, Float32Table, Float64Cube, Int64s, States, aligned_empty
+from montecristo_env.core.layout import STATE, Float32s, Float32Table, Int64s, States, aligned_empty
 from montecristo_env.core.rules import play
 from montecristo_env.threads import ALL_CORES, parallel_for
 
@@ -58,54 +61,74 @@ FEWEST_DEALS = 16  # that coefficients are fitted to
 
 
 class Values:
-    """The share of the win and of the utility of every seat: as a network expects them, or as they came out."""
+    """The shares of the win and of the utility of every seat: as a network expects them, or as they came out."""
 
     def __init__(self, network: EntityNetwork, threads: int = ALL_CORES) -> None:
         self.network, self.threads = network, threads
-        self._trunk = [(np.ascontiguousarray(weight), bias) for weight, bias in network._trunk]
-        heads = slice(COUNT, COUNT + len(SIGNALS) * MAX_PLAYERS)  # value and win; no logits are needed
-        weight, bias = self._trunk.pop()
-        self._trunk.append((np.ascontiguousarray(weight[:, heads]), np.ascontiguousarray(bias[heads])))
         self._own = threading.local()  # of each thread: room to work
 
     def __call__(self, rows: States) -> NDArray[np.float64]:
         """The shares, (K, 4, SIGNALS); seats that nobody holds have 0. A row has the same shares in any company."""
+        return self.evaluate(rows)[0]
+
+    def evaluate(self, rows: States) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        """The shares, and the logits of all actions, (K, actions.COUNT)."""
         found = np.zeros((rows.size, MAX_PLAYERS, len(SIGNALS)))
+        logits = np.empty((rows.size, COUNT), np.float32)
         if blocks := -(-rows.size // BLOCK):
-            parallel_for(self._evaluate, rows, found, size=blocks, threads=self.threads)
+            parallel_for(self._evaluate, rows, found, logits, size=blocks, threads=self.threads)
         over = rows["decision"] == Decision.OVER
         found[over] = _final_values(rows[over])
-        return found
+        return found, logits
 
-    def _evaluate(self, rows: States, found: NDArray[np.float64], first: int, end: int) -> None:
+    def _evaluate(
+        self, rows: States, found: NDArray[np.float64], logits: NDArray[np.float32], first: int, end: int
+    ) -> None:
         """Some blocks of rows, as `EntityNetwork.forward` does; but the sums of each row are in an order of its own.
 
         There they are those of a library, which rounds by how many rows there are and where among them one stands.
         """
         if not hasattr(self._own, "room"):
             self._own.room = Workspace(BLOCK, self.network.sizes)
-        room, packed = self._own.room, self.network._packed
+        room, packed, heads = self._own.room, self.network._packed, self.network._heads
         for begin in range(first * BLOCK, min(end * BLOCK, rows.size), BLOCK):
             part = rows[begin : begin + BLOCK]
             size = part.size
+            dungeons, kinds = size * DUNGEONS, size * KINDS
             observe_deciders(part, room.seen, 0, size)
             embed(room.seen, *packed[:7], room.dungeon_sums, room.kind_sums, room.features, 0, size)
-            nothing = np.zeros(packed.dungeon_pairs.shape[1], np.float32)
-            multiply(room.dungeon_sums, packed.dungeon_pairs, nothing, room.of_dungeons, size * DUNGEONS)
-            multiply(room.kind_sums, packed.kind_pairs, nothing, room.of_kinds, size * KINDS)
+            multiply(room.dungeon_sums, packed.dungeon_pairs, _zeros(room.of_dungeons), room.of_dungeons, dungeons)
+            multiply(room.kind_sums, packed.kind_pairs, _zeros(room.of_kinds), room.of_kinds, kinds)
             activate(room.of_dungeons, room.of_kinds, room.features, 0, size)
             before = room.features
-            for (weight, bias), after in zip(self._trunk[:-1], room.hidden, strict=False):
+            for (weight, bias), after in zip(self.network._trunk, room.hidden, strict=True):
                 multiply(before, weight, bias, after, size)
-                np.maximum(after, 0, out=after)
+                if after is not room.hidden[-1]:
+                    np.maximum(after, 0, out=after)
                 before = after
-            write_shares(part, before, *self._trunk[-1], found[begin : begin + size])
+            add_context(room.features, before, room.of_dungeons, room.of_kinds, 0, size)
+            multiply(room.of_dungeons, heads.dungeons, _zeros(room.dungeon_scores), room.dungeon_scores, dungeons)
+            multiply(room.of_kinds, heads.kinds, _zeros(room.kind_scores), room.kind_scores, kinds)
+            into, *outputs = room.outputs
+            write_outputs(
+                room.seen, before, room.dungeon_scores, room.kind_scores, heads.dungeon_bias, heads.kind_bias,
+                into, outputs[0], outputs[1], 0, size,
+            )  # fmt: skip
+            logits[begin : begin + size] = into[:size]
+            for signal, shares in enumerate(outputs):
+                by_seat(part, shares, room.shares, 0, size)
+                found[begin : begin + size, :, signal] = room.shares[:size]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"network": self.network, "threads": self.threads}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+
+def _zeros(out: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A bias of nothing, as wide as what comes out."""
+    return np.zeros(out.shape[1], np.float32)
 
 
 def _final_values(rows: States) -> NDArray[np.float64]:
@@ -135,12 +158,16 @@ class LuckMeter:
         network: gives the values.
         redraws: in so many games with redrawn hidden parts a decision is tried, to know what might have come.
         sha256: of the network's file, which reports name.
+        plays_on: whether the network plays on to the next draw before it is asked what it expects. That explains more,
+            and takes ten times as long.
     """
 
-    def __init__(self, network: EntityNetwork, redraws: int = REDRAWS, sha256: str | None = None) -> None:
+    def __init__(
+        self, network: EntityNetwork, redraws: int = REDRAWS, sha256: str | None = None, plays_on: bool = True
+    ) -> None:
         if not isinstance(redraws, int) or not 1 <= redraws <= MOST_REDRAWS:
             raise InvalidArgument(f"redraws must be a whole number from 1 to {MOST_REDRAWS}, but is {redraws!r}")
-        self.value, self.redraws, self.sha256 = Values(network), redraws, sha256
+        self.value, self.redraws, self.sha256, self.plays_on = Values(network), redraws, sha256, plays_on
 
     @classmethod
     def shipped(cls, redraws: int = REDRAWS) -> "LuckMeter":
@@ -156,7 +183,7 @@ class LuckMeter:
     @property
     def settings(self) -> dict[str, Any]:
         """What its figures depend on."""
-        return {"sha256": self.sha256, "redraws": self.redraws}
+        return {"sha256": self.sha256, "redraws": self.redraws, "plays_on": self.plays_on}
 
     def step(self, games: GameBatch, acts: NDArray[np.int64], rows: NDArray[np.int64], losses: bool = True) -> Measured:
         """Steps these rows of a batch as `GameBatch.step` does, and measures luck and, if wanted, losses.
@@ -175,7 +202,7 @@ class LuckMeter:
         needed = draws.copy()
         needed[other] = True
         came = np.empty_like(values)
-        came[needed] = self.value(games.states[rows[needed]])
+        came[needed] = self._values(games, games.states[rows[needed]])
         values[~draws] = came[~draws]
         lost = np.zeros(rows.size)
         if losses:
@@ -184,10 +211,25 @@ class LuckMeter:
 
     def _preferred(self, games: GameBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """What the network would do in these games."""
-        masks = np.empty((rows.size, COUNT), np.int8)
-        logits = self.value.network.forward(games.observe(rows=rows, masks=masks), self.value.threads)[0]
-        best: NDArray[np.int64] = np.where(masks, logits, -np.inf).argmax(axis=1)
-        return best
+        return _best(games, rows, self.value.evaluate(games.states[rows])[1])
+
+    def _values(self, like: GameBatch, rows: States) -> NDArray[np.float64]:
+        """The values of these positions of games of the same rules, where the next draw would come, if it plays on."""
+        if not self.plays_on:
+            return self.value(rows)
+        games = like[np.zeros(rows.size, np.int64)]
+        games.states[:] = rows
+        found = np.empty((rows.size, MAX_PLAYERS, len(SIGNALS)))
+        active = np.arange(rows.size)
+        while active.size:
+            found[active], logits = self.value.evaluate(games.states[active])
+            lives = ~games.over[active]
+            active = active[lives]
+            acts = _best(games, active, logits[lives])
+            quiet = ~games.draws(acts, active)
+            active = active[quiet]
+            games.step(acts[quiet], active)
+        return found
 
     def _expected(self, games: GameBatch, acts: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """The values of these decisions, (K, 4, SIGNALS): those of actions that draw are means over redraws."""
@@ -202,8 +244,14 @@ class LuckMeter:
                     play_redrawn, games.states, rows[part], acts[part], redraws, redrawn, size=part.size,
                     threads=ALL_CORES, least=ROWS_PER_THREAD,
                 )  # fmt: skip
-                means[part] = self.value(redrawn).reshape(part.size, redraws, *means.shape[1:]).mean(axis=1)
+                means[part] = self._values(games, redrawn).reshape(part.size, redraws, *means.shape[1:]).mean(axis=1)
         return means
+
+
+def _best(games: GameBatch, rows: NDArray[np.int64], logits: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The legal actions with the highest logits."""
+    best: NDArray[np.int64] = np.where(games.action_mask(rows=rows), logits, -np.inf).argmax(axis=1)
+    return best
 
 
 # --- results without luck
@@ -280,20 +328,3 @@ def multiply(x: Float32Table, weight: Float32Table, bias: Float32s, out: Float32
         for j in range(bias.size):
             out[k, j] = bias[j]
         add_product(x[k], 0, x.shape[1], weight, active, out[k])
-
-
-@entry_point
-def write_shares(rows: States, hidden: Float32Table, weight: Float32Table, bias: Float32s, out: Float64Cube) -> None:
-    """The shares of each head by seat, which are given from the decider on."""
-    active = local_array(hidden.shape[1], np.int64)
-    logits, shares = local_array(bias.size, np.float32), local_array(MAX_PLAYERS, np.float32)
-    for k in range(rows.size):
-        for j in range(bias.size):
-            logits[j] = bias[j]
-        add_product(hidden[k], 0, hidden.shape[1], weight, active, logits)
-        first, players = max(int(rows[k].current_player), 0), int(rows[k].num_players)
-        for signal in range(out.shape[2]):
-            softmax(logits[signal * MAX_PLAYERS : (signal + 1) * MAX_PLAYERS], players, shares)
-            for ego in range(players):
-                seat = first + ego if first + ego < players else first + ego - players
-                out[k, seat, signal] = shares[ego]

@@ -1,6 +1,5 @@
 """Intervals and ratings. The games of one deal are not independent of each other, so everything is reckoned by deal."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ _NEWTON_FARTHEST = 2.0  # per step, in powers of e; full steps can overshoot whe
 _NEWTON_CLOSE = 1e-9
 
 LOTTERY_BOOTSTRAPS = 200
-_TIE = 1e-7
 _LOTTERY_CLOSE = 1e-12
 
 RATED_GAMES = 10_000  # openskill takes them one by one
@@ -58,7 +56,7 @@ def rate_by_deal(shares: NDArray[np.floating]) -> Estimate:
     """The mean of one share of wins per deal, with Agresti and Coull's interval, its trials being deals.
 
     Z² imaginary deals, half of them won outright and half lost, join those that were played. Without them, few deals,
-    or deals that all went the same way, would seem to leave no doubt.
+    or deals that all went the same way, would seem to leave no doubt. Shares that are adjusted may lie beyond 0 and 1.
     """
     imaginary = Z**2
     weight = len(shares) + imaginary
@@ -66,7 +64,7 @@ def rate_by_deal(shares: NDArray[np.floating]) -> Estimate:
     squares = float(np.sum((shares - centre) ** 2)) + imaginary * (centre**2 + (1 - centre) ** 2) / 2
     reach = Z * math.sqrt(squares) / weight
     mean = float(np.mean(shares))
-    return Estimate(mean, max(0.0, min(mean, centre - reach)), min(1.0, max(mean, centre + reach)))
+    return Estimate(mean, min(mean, max(0.0, centre - reach)), max(mean, min(1.0, centre + reach)))
 
 
 # --- Bradley-Terry
@@ -146,22 +144,36 @@ def maximal_lottery(margins: NDArray[np.floating]) -> NDArray[np.float64]:
     Args:
         margins: by how much the row beats the column, (agents, agents); the opposite of its transpose.
 
-    The optimal strategy has an odd number of agents, save for ties, and is the null vector of their margins: all such
-    sets are tried, the smallest first. Where ties leave a choice, it is as if the margins were a little different.
+    It is found by the simplex method. Where ties leave a choice, it is the mean of what two orders of the agents find.
+    """
+    found: NDArray[np.float64] = (_optimal_strategy(margins) + _optimal_strategy(margins[::-1, ::-1])[::-1]) / 2
+    return found
+
+
+def _optimal_strategy(margins: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Weights x with the greatest sum such that (margins + c) x <= 1, divided by that sum.
+
+    With c the entries are positive, so that no sum is infinite. Bland's rule: the first column that gains enters, and
+    of the rows that bound it most the one whose own column is first leaves, so that it ends.
     """
     agents = len(margins)
-    noise = np.random.default_rng(0).uniform(-_TIE, _TIE, margins.shape)
-    for game in (margins, margins + noise - noise.T):
-        for size in range(1, agents + 1, 2):
-            for chosen in itertools.combinations(range(agents), size):
-                weights = np.linalg.svd(game[np.ix_(chosen, chosen)])[2][-1]
-                if (weights < 0).any() and (weights > 0).any():
-                    continue
-                lottery = np.zeros(agents)
-                lottery[list(chosen)] = weights / weights.sum()
-                if (game @ lottery <= _LOTTERY_CLOSE).all():
-                    return lottery
-    raise AssertionError("every game has an optimal strategy")
+    positive = margins + 1 + np.abs(margins).max()
+    table = np.block([[positive, np.eye(agents), np.ones((agents, 1))], [-np.ones(agents), np.zeros(agents + 1)]])
+    basis = np.arange(agents, 2 * agents)
+    while (gains := table[-1, :-1] < -_LOTTERY_CLOSE).any():
+        enters = int(gains.argmax())
+        column = table[:-1, enters]
+        bounds = np.where(column > _LOTTERY_CLOSE, table[:-1, -1] / np.maximum(column, _LOTTERY_CLOSE), np.inf)
+        tight = np.flatnonzero(bounds <= bounds.min() + _LOTTERY_CLOSE)
+        leaves = int(tight[basis[tight].argmin()])
+        table[leaves] /= table[leaves, enters]
+        others = np.arange(agents + 1) != leaves
+        table[others] -= np.outer(table[others, enters], table[leaves])
+        basis[leaves] = enters
+    weights = np.zeros(2 * agents)
+    weights[basis] = np.maximum(table[:-1, -1], 0)
+    found: NDArray[np.float64] = weights[:agents] / weights[:agents].sum()
+    return found
 
 
 def lottery(results: NDArray[np.floating]) -> list[Estimate]:

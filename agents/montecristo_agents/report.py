@@ -402,7 +402,7 @@ class _Adjustment:
     def of_agent(self, agent: int) -> dict[str, Any]:
         """The entries of its line."""
         return {
-            "adjusted_win_rate": mean_by_deal(self._deals.against_all(self._shares, agent)),
+            "adjusted_win_rate": rate_by_deal(self._deals.against_all(self._shares, agent)),
             "adjusted_score_margin": mean_by_deal(self._deals.against_all(self._margins, agent)),
             "luck": mean_by_deal(self._deals.against_all(self._luck, agent)),
             "loss": mean_by_deal(self._deals.against_all(self._deals.losses, agent)),
@@ -413,7 +413,7 @@ class _Adjustment:
         deals = self._deals
         raw, adjusted = deals.against(deals.shares, agent, other), deals.against(self._shares, agent, other)
         return {
-            "adjusted_win_rate": mean_by_deal(adjusted),
+            "adjusted_win_rate": rate_by_deal(adjusted),
             "adjusted_score_margin": mean_by_deal(deals.against(self._margins, agent, other)),
             "variance_left": float(adjusted.var() / raw.var()) if raw.var() > 0 else math.nan,
             "luck": mean_by_deal(deals.against(self._luck, agent, other)),
