@@ -29,7 +29,7 @@ from montecristo_env.core.symmetry import KIND_OF_ACTION
 
 GAMES = 1024
 OPENING = 60  # decisions that are not looked at, so that games are in all their stages
-PERIOD = 7  # every so many decisions are looked at, so that positions differ
+PERIOD = 7  # one of this many decisions is kept, so that positions differ
 RANDOM_MOVES = 0.15  # so that positions occur that greedy would not get into
 TEST_POSITIONS = 50_000
 BATCH = 1024
@@ -47,7 +47,7 @@ class Lessons(NamedTuple):
 
 
 def watch_greedy(positions: int, players: int, seed: int) -> Lessons:
-    """So many positions, from games that greedy plays with itself."""
+    """Positions from games that greedy plays with itself."""
     games = GameBatch(GAMES, players, seed=seed)
     view, greedy = PublicView(games), make_agent("greedy")
     rng = np.random.default_rng(seed)
@@ -171,7 +171,7 @@ class Student:
             observation.view(self.scale, field)[...] = 0
 
     def learn(self, lessons: Lessons, epochs: int, seed: int) -> None:
-        """Goes through the positions so many times, in steps that become smaller."""
+        """Trains on all positions in each epoch, with a falling learning rate."""
         lessons = self._arranged(lessons)[0]
         rng = np.random.default_rng(seed)
         optimizer = torch.optim.Adam(self.network.parameters(), lr=RATE)

@@ -24,7 +24,7 @@ EXAMPLES = [
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
 ]
 
-# Modules that are no part of the reference: what users need of them is told elsewhere.
+# Modules that are not in the reference: what users need of them is documented elsewhere.
 INTERNAL = {
     "montecristo_env.agent",  # exported by the package
     "montecristo_env.errors",

@@ -236,7 +236,7 @@ class EntityNetwork:
 
 
 class Workspace:
-    """Room for what is worked out for so many rows: to get it anew from the system takes as long as to fill it."""
+    """Arrays for the activations of a number of rows: to allocate them anew takes as long as to fill them."""
 
     def __init__(self, rows: int, sizes: Sizes) -> None:
         pair, entity, hidden = sizes

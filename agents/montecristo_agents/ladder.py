@@ -35,8 +35,8 @@ STANDARD = ("random", "greedy", "ppo", "mcts:50", "mcts:200", "alphazero")
 LADDER = (*STANDARD, "flat-mc:8", "alphazero:64")
 """All agents of the page."""
 DEALS = {2: 150, 3: 30, 4: 20}
-"""By number of players: so many that all of it takes less than two hours on two cores. With more players there are more
-games to a deal, and more tables."""
+"""By number of players: all of it takes less than two hours on two cores. With more players there are more games to a
+deal, and more tables."""
 ESTIMATE_DEALS = 1
 
 COMMAND = "python -m montecristo_agents.ladder"
