@@ -45,8 +45,8 @@ BARS = {"positions, 1 core": 3_000, "simulations, 1 core": 50_000}  # per second
 GAMES, SIMULATIONS, CONSIDERED = 256, 64, 16
 
 
-class Credit(BaseCallback):
-    """Tells the buffer of a rollout what every seat got, as the callback of a run does."""
+class NoteSeats(BaseCallback):
+    """Gives the rollout buffer what every seat got, as the callback of a run does."""
 
     def _on_step(self) -> bool:
         self.locals["rollout_buffer"].note(self.locals["infos"][0]["seats"])
@@ -66,7 +66,7 @@ def decisions_of_ppo(settings: ppo.Settings, repeats: int, updates: int) -> list
 
     def learn(updates: int) -> float:
         decisions, start = updates * settings.n_steps * settings.n_envs, time.perf_counter()
-        model.learn(decisions, Credit(), log_interval=ppo.NEVER, reset_num_timesteps=False)
+        model.learn(decisions, NoteSeats(), log_interval=ppo.NEVER, reset_num_timesteps=False)
         return decisions / (time.perf_counter() - start)
 
     learn(1)  # so that everything is compiled
