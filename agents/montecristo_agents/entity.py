@@ -6,7 +6,7 @@ trunk is a product of matrices for the whole batch.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -33,6 +33,8 @@ KIND_CODES = np.array([np.flatnonzero(kind == KIND_OF_ACTION) for kind in range(
 DUNGEON_CODES = np.array([actions.BLOCKS[name][:DUNGEONS] for name in ("place", "reinforce", "put_token")]).T
 """The actions that name each dungeon, (6, 3)."""
 
+GROUPS = ("global", "players", "kinds", "dungeons", "pairs")
+"""The groups of an observation that the network has layers for; it takes every column of each."""
 _groups = observation.GROUPS
 CONTEXT: int = _groups["players"].slice.stop
 """Entries of the observation that belong to no dungeon and no kind; they come first."""
@@ -47,6 +49,15 @@ _DUNGEON_ACTIONS, _KIND_ACTIONS = DUNGEON_CODES.shape[1], KIND_CODES.shape[1]
 _VALUE, _WIN = actions.COUNT, actions.COUNT + MAX_PLAYERS
 _ZERO = np.float32(0)
 MOST_UNITS = 2048  # of a layer: compiled code works on the stack
+
+
+def check_groups(groups: Iterable[str]) -> None:
+    """Refuses observations with a group that the network would not look at, or that stands elsewhere."""
+    if tuple(groups) != GROUPS:
+        raise InvalidArgument(f"the entity network knows observations of {', '.join(GROUPS)}, not {', '.join(groups)}")
+
+
+check_groups(_groups)
 
 
 class Sizes(NamedTuple):
