@@ -17,7 +17,6 @@ from montecristo_agents.entity import (
     EntityNetwork,
     Sizes,
     check_groups,
-    multiply_adds,
     shapes,
 )
 from montecristo_agents.models import InvalidModel
@@ -134,12 +133,11 @@ def test_codes_name_each_dungeon_and_kind_once() -> None:
 
 
 def test_default_sizes_stay_below_half_a_million_multiply_adds() -> None:
-    assert multiply_adds(Sizes()) < 500_000
-    exact = 0
+    total = 0
 
     def count(layer: torch.nn.Linear, inputs: tuple[torch.Tensor], _: torch.Tensor) -> None:
-        nonlocal exact
-        exact += inputs[0].numel() * layer.out_features
+        nonlocal total
+        total += inputs[0].numel() * layer.out_features
 
     module = EntityModule()
     del module.auxiliary
@@ -148,7 +146,7 @@ def test_default_sizes_stay_below_half_a_million_multiply_adds() -> None:
         if isinstance(layer, torch.nn.Linear):
             layer.register_forward_hook(count)  # type: ignore[arg-type]
     module(torch.zeros(1, observation.SIZE, dtype=torch.int8))
-    assert multiply_adds(Sizes()) == exact
+    assert 100_000 < total < 500_000
 
 
 def test_evaluator_gives_shares_by_seat_and_looks_at_nothing_hidden(network: EntityNetwork) -> None:

@@ -5,7 +5,6 @@ Counts go in as they are observed, their scale is part of the weights, and zeros
 trunk is a product of matrices for the whole batch.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,20 +98,6 @@ def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
     found |= {f"{name}.weight": (size, hidden) for name, size in outputs.items()}
     biased = ("trunk.0", "trunk.1", "to_dungeons", "to_kinds", "of_dungeons", "of_kinds", *outputs)
     return found | {f"{name}.bias": found[f"{name}.weight"][:1] for name in biased}
-
-
-def multiply_adds(sizes: Sizes) -> int:
-    """How many multiplications with weights one position takes, zeros included."""
-    times = {"pair.": DUNGEONS * KINDS, "pair_d": DUNGEONS, "pair_k": KINDS} | {
-        prefix: count
-        for name, count in (("dungeon", DUNGEONS), ("kind", KINDS))
-        for prefix in (f"{name}.", f"{name}_pairs", f"of_{name}s")
-    }
-    total = 0
-    for name, shape in shapes(sizes).items():
-        if name.endswith("weight"):
-            total += math.prod(shape) * next((n for prefix, n in times.items() if name.startswith(prefix)), 1)
-    return total
 
 
 class _Packed(NamedTuple):
