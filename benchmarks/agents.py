@@ -32,7 +32,7 @@ def middle_of_games(num_games: int, players: int) -> PublicView:
 
 
 def on_cores(module: Any, cores: int, work: Callable[[], int]) -> Callable[[], int]:
-    """The same work with so many threads at most."""
+    """The same work with this number of threads at most."""
 
     def limited() -> int:
         before, module.ALL_CORES = module.ALL_CORES, cores

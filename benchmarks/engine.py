@@ -60,16 +60,6 @@ def write_every_byte(observations: np.ndarray, masks: np.ndarray) -> None:
             masks[game, i] = (game ^ i) & 1
 
 
-@numba.njit(nogil=True)
-def fill_with_one_value(observations: np.ndarray, masks: np.ndarray, value: int) -> None:
-    """The floor: the same memory set to one value, 32 bytes at a time."""
-    for game in range(observations.shape[0]):
-        for i in range(observations.shape[1]):
-            observations[game, i] = value
-        for i in range(masks.shape[1]):
-            masks[game, i] = value
-
-
 def rate(work: Callable[[], int]) -> float:
     """Units of work per second."""
     start = time.perf_counter()
@@ -116,17 +106,11 @@ def measure_batch(players: int, repeats: int, steps: int) -> dict[str, Any]:
             write_every_byte(one.observations, one.masks)
         return steps * BATCH
 
-    def fills() -> int:
-        for value in range(steps):
-            fill_with_one_value(one.observations, one.masks, value & 1)
-        return steps * BATCH
-
     rates = measure(
         {
             "loop": lambda: one.run(steps),
             "loop, 2 threads": lambda: two.run(steps),
             "writes": writes,
-            "fill": fills,
             "wide loop": lambda: wide.run(max(1, steps // 25)),
             "wide loop, 2 threads": lambda: wide_two.run(max(1, steps // 25)),
             "play_random": lambda: play(free, steps),
@@ -140,7 +124,6 @@ def measure_batch(players: int, repeats: int, steps: int) -> dict[str, Any]:
         "rates": {name: summary(values) for name, values in rates.items()},
         "ratios": {
             "loop / writes": ratio(rates, "loop", "writes"),
-            "loop / fill": ratio(rates, "loop", "fill"),
             "2 threads / 1, loop": ratio(rates, "loop, 2 threads", "loop"),
             "2 threads / 1, play_random": ratio(rates, "play_random, 2 threads", "play_random"),
             "2 threads / 1, wide loop": ratio(rates, "wide loop, 2 threads", "wide loop"),

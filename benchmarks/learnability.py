@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from montecristo_agents.benchmark import benchmark
+from montecristo_agents.entity import DUNGEON_CODES, KIND_CODES
 from montecristo_env import GameBatch, PublicView, actions, make_agent, observation, symmetry
 from montecristo_env.core.constants import DUNGEONS, KINDS
-from montecristo_env.core.symmetry import KIND_OF_ACTION
 
 GAMES = 1024
 OPENING = 60  # decisions that are not looked at, so that games are in all their stages
-PERIOD = 7  # every so many decisions are looked at, so that positions differ
+PERIOD = 7  # one of this many decisions is kept, so that positions differ
 RANDOM_MOVES = 0.15  # so that positions occur that greedy would not get into
 TEST_POSITIONS = 50_000
 BATCH = 1024
@@ -38,29 +38,29 @@ RATE, LAST_RATE = 1e-3, 1e-5
 ILLEGAL = -1e9
 
 
-class Lessons(NamedTuple):
-    """Positions, what was legal in them, and what greedy chose."""
+class Demonstrations(NamedTuple):
+    """Positions, the legal actions, and what greedy chose."""
 
     seen: NDArray[np.int8]
     masks: NDArray[np.int8]
     chosen: NDArray[np.int64]
 
 
-def watch_greedy(positions: int, players: int, seed: int) -> Lessons:
-    """So many positions, from games that greedy plays with itself."""
+def collect_demonstrations(positions: int, players: int, seed: int) -> Demonstrations:
+    """Positions from games that greedy plays with itself."""
     games = GameBatch(GAMES, players, seed=seed)
     view, greedy = PublicView(games), make_agent("greedy")
     rng = np.random.default_rng(seed)
-    lessons: list[Lessons] = []
+    parts: list[Demonstrations] = []
     rows, step = np.arange(GAMES), 0
-    while len(lessons) * GAMES < positions:
+    while len(parts) * GAMES < positions:
         chosen = greedy.act(view, rows)
         if step > OPENING and step % PERIOD == 0:
-            lessons.append(Lessons(games.observe(), games.action_mask(), chosen))
-        strays = rng.random(GAMES) < RANDOM_MOVES
-        games.step(np.where(strays, games.sample_actions(), chosen), autoreset=True)
+            parts.append(Demonstrations(games.observe(), games.action_mask(), chosen))
+        at_random = rng.random(GAMES) < RANDOM_MOVES
+        games.step(np.where(at_random, games.sample_actions(), chosen), autoreset=True)
         step += 1
-    return Lessons(*(np.concatenate(parts)[:positions] for parts in zip(*lessons, strict=True)))
+    return Demonstrations(*(np.concatenate(part)[:positions] for part in zip(*parts, strict=True)))
 
 
 class Plain(nn.Module):
@@ -109,13 +109,11 @@ class Shared(nn.Module):
         self.pairs_2 = nn.ModuleList([nn.Linear(width, pair) for width in (pair, entity, entity)])
         self.dungeons_2 = nn.ModuleList([nn.Linear(width, entity) for width in (entity, pair, hidden)])
         self.kinds_2 = nn.ModuleList([nn.Linear(width, entity) for width in (entity, pair, hidden)])
-        dungeon_codes = np.array([actions.BLOCKS[name][:DUNGEONS] for name in ("place", "reinforce", "put_token")]).T
-        kind_codes = np.array([np.flatnonzero(kind == KIND_OF_ACTION) for kind in range(KINDS)])
-        self.of_dungeons = nn.Linear(entity, dungeon_codes.shape[1])
-        self.of_kinds = nn.Linear(entity, kind_codes.shape[1])
+        self.of_dungeons = nn.Linear(entity, DUNGEON_CODES.shape[1])
+        self.of_kinds = nn.Linear(entity, KIND_CODES.shape[1])
         self.of_all = nn.Linear(hidden, actions.COUNT)
         self.codes: torch.Tensor
-        self.register_buffer("codes", torch.from_numpy(np.concatenate([dungeon_codes.ravel(), kind_codes.ravel()])))
+        self.register_buffer("codes", torch.from_numpy(np.concatenate([DUNGEON_CODES.ravel(), KIND_CODES.ravel()])))
 
     def forward(self, seen: torch.Tensor) -> torch.Tensor:
         """The logits of all actions."""
@@ -170,17 +168,17 @@ class Student:
         for field in without:
             observation.view(self.scale, field)[...] = 0
 
-    def learn(self, lessons: Lessons, epochs: int, seed: int) -> None:
-        """Goes through the positions so many times, in steps that become smaller."""
-        lessons = self._arranged(lessons)[0]
+    def learn(self, shown: Demonstrations, epochs: int, seed: int) -> None:
+        """Trains on all positions in each epoch, with a falling learning rate."""
+        shown = self._arranged(shown)[0]
         rng = np.random.default_rng(seed)
         optimizer = torch.optim.Adam(self.network.parameters(), lr=RATE)
-        batches = len(lessons.chosen) // BATCH
+        batches = len(shown.chosen) // BATCH
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, LAST_RATE / RATE, epochs * batches)
         for _ in range(epochs):
-            for batch in rng.permutation(len(lessons.chosen))[: batches * BATCH].reshape(batches, BATCH):
-                logits = self._logits(lessons.seen[batch], lessons.masks[batch])
-                loss = nn.functional.cross_entropy(logits, torch.from_numpy(lessons.chosen[batch]))
+            for batch in rng.permutation(len(shown.chosen))[: batches * BATCH].reshape(batches, BATCH):
+                logits = self._logits(shown.seen[batch], shown.masks[batch])
+                loss = nn.functional.cross_entropy(logits, torch.from_numpy(shown.chosen[batch]))
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
@@ -188,9 +186,9 @@ class Student:
 
     def choose(self, seen: NDArray[np.int8], masks: NDArray[np.int8]) -> NDArray[np.int64]:
         """The actions it likes best."""
-        lessons, order = self._arranged(Lessons(seen, masks, np.zeros(len(seen), np.int64)))
+        shown, order = self._arranged(Demonstrations(seen, masks, np.zeros(len(seen), np.int64)))
         with torch.no_grad():
-            chosen = self._logits(lessons.seen, lessons.masks).argmax(1).numpy()
+            chosen = self._logits(shown.seen, shown.masks).argmax(1).numpy()
         return symmetry.permute_actions(chosen, symmetry.inverse(order))
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -198,27 +196,27 @@ class Student:
         masks = np.empty((rows.size, actions.COUNT), np.int8)
         return self.choose(games.observe(rows=rows, masks=masks), masks)
 
-    def _arranged(self, lessons: Lessons) -> tuple[Lessons, NDArray[np.int64]]:
+    def _arranged(self, shown: Demonstrations) -> tuple[Demonstrations, NDArray[np.int64]]:
         """Positions with their kinds as the network wants them, and the permutations that led there."""
         if not self.network.canonical:
-            return lessons, np.arange(KINDS)
-        order = symmetry.market_order(lessons.seen)
-        seen, masks = symmetry.permute_observations(lessons.seen, order), symmetry.permute_masks(lessons.masks, order)
-        return Lessons(seen, masks, symmetry.permute_actions(lessons.chosen, order)), order
+            return shown, np.arange(KINDS)
+        order = symmetry.market_order(shown.seen)
+        seen, masks = symmetry.permute_observations(shown.seen, order), symmetry.permute_masks(shown.masks, order)
+        return Demonstrations(seen, masks, symmetry.permute_actions(shown.chosen, order)), order
 
     def _logits(self, seen: NDArray[np.int8], masks: NDArray[np.int8]) -> torch.Tensor:
         logits: torch.Tensor = self.network(torch.from_numpy(seen * self.scale))
         return logits.masked_fill(torch.from_numpy(masks == 0), ILLEGAL)
 
 
-def agreement(student: Student, lessons: Lessons) -> dict[str, float]:
+def agreement(student: Student, shown: Demonstrations) -> dict[str, float]:
     """How often a student does what greedy does, in all and by kind of decision."""
-    parts = [slice(begin, begin + BATCH) for begin in range(0, len(lessons.chosen), BATCH)]
-    chosen = np.concatenate([student.choose(lessons.seen[part], lessons.masks[part]) for part in parts])
-    right = chosen == lessons.chosen
+    parts = [slice(begin, begin + BATCH) for begin in range(0, len(shown.chosen), BATCH)]
+    chosen = np.concatenate([student.choose(shown.seen[part], shown.masks[part]) for part in parts])
+    right = chosen == shown.chosen
     found = {"all": float(right.mean())}
     for name, codes in actions.BLOCKS.items():
-        asked = np.isin(lessons.chosen, codes)
+        asked = np.isin(shown.chosen, codes)
         found[name] = float(right[asked].mean()) if asked.any() else float("nan")
     return found
 
@@ -233,14 +231,14 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--without", nargs="+", choices=observation.FIELDS, default=[], metavar="FIELD")
     options = parser.parse_args()
-    lessons = watch_greedy(options.positions, options.players, options.seed)
-    test = watch_greedy(TEST_POSITIONS, options.players, options.seed + 1)
+    shown = collect_demonstrations(options.positions, options.players, options.seed)
+    test = collect_demonstrations(TEST_POSITIONS, options.players, options.seed + 1)
     print(f"{options.positions:,} positions, {options.players} players, {options.epochs} epochs, seed {options.seed}")
     for name in options.networks:
         torch.manual_seed(options.seed)
         student = Student(name, NETWORKS[name](), options.without)
         start = time.perf_counter()
-        student.learn(lessons, options.epochs, options.seed)
+        student.learn(shown, options.epochs, options.seed)
         seconds = time.perf_counter() - start
         found = agreement(student, test)
         report = benchmark(

@@ -38,7 +38,7 @@ class Options:
 
 
 def luck_of_games(meter: LuckMeter, agent: str, players: int, size: int, seed: int) -> np.ndarray:
-    """The luck of every seat in so many games, (games, 4, signals)."""
+    """The luck of every seat in `size` games, (games, 4, signals)."""
     player, total = make_agent(agent), np.zeros((size, MAX_PLAYERS, len(SIGNALS)))
     seeds = GameBatch(size, players, seed=seed).seeds.copy()
     for begin in range(0, size, GAMES_AT_ONCE):

@@ -24,7 +24,7 @@ from ray.tune.registry import register_env
 
 from montecristo_env import montecristo_v0
 from montecristo_train.rllib import PRESETS, make_config
-from montecristo_train.rllib_runner import MaskedNetwork, RllibSettings, TableRunner, spaces
+from montecristo_train.rllib_runner import MaskedNetwork, RllibSettings, SelfPlayRunner, spaces
 
 SETTINGS = dataclasses.replace(PRESETS["quick"][1], players=(1.0, 0.0, 0.0), n_runners=0, n_steps=32, past_share=0.0)
 STOCK_SIZES = (1, 16, 64)
@@ -59,7 +59,7 @@ def stock_work(games: int) -> Callable[[], int]:
 
 
 def our_work(settings: RllibSettings) -> Callable[[], int]:
-    runner = TableRunner(config=make_config(settings), worker_index=0)
+    runner = SelfPlayRunner(config=make_config(settings), worker_index=0)
 
     def work() -> int:
         runner.sample()
@@ -70,7 +70,7 @@ def our_work(settings: RllibSettings) -> Callable[[], int]:
 
 def measure_scaling(repeats: int) -> dict[str, Any]:
     """Steps per second of two runners at the same time over those of one alone, both as Ray actors."""
-    actor = ray.remote(num_cpus=1)(TableRunner)
+    actor = ray.remote(num_cpus=1)(SelfPlayRunner)
     config = make_config(SETTINGS)
     runners = [actor.remote(config=config, worker_index=number) for number in (1, 2)]
 
@@ -90,7 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=500_000_000)
     works = {f"stock, {games} games": stock_work(games) for games in STOCK_SIZES}
-    works["tables"] = our_work(SETTINGS)
+    works["ours"] = our_work(SETTINGS)
     print("measuring …", file=sys.stderr, flush=True)
     rates = measure(works, options.repeats)
     rates["stock"] = [
@@ -100,14 +100,14 @@ def main() -> None:
         "machine": machine() | {"ray": ray.__version__},
         "repeats": options.repeats,
         "steps_per_second": {name: summary(values) for name, values in rates.items()},
-        "ratio": ratio(rates, "tables", "stock"),
+        "ratio": ratio(rates, "ours", "stock"),
         "two_runners": measure_scaling(options.repeats),
     }
     ray.shutdown()
     print(f"\n{results['machine']['cpu']}; medians of {options.repeats} (lowest to highest)")
     for name, values in results["steps_per_second"].items():
         print(f"  {name:28s}{show(values, 'env steps/s per runner')}")
-    print(f"  {'tables over stock':28s}{show(results['ratio'], 'times')}; the aim is {AIM}")
+    print(f"  {'ours over stock':28s}{show(results['ratio'], 'times')}; the aim is {AIM}")
     print(f"  {'two runners over one':28s}{show(results['two_runners'], 'times')}")
     if options.json:
         save(options.json, results)

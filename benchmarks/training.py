@@ -45,8 +45,8 @@ BARS = {"positions, 1 core": 3_000, "simulations, 1 core": 50_000}  # per second
 GAMES, SIMULATIONS, CONSIDERED = 256, 64, 16
 
 
-class Credit(BaseCallback):
-    """Tells the buffer of a rollout what every seat got, as the callback of a run does."""
+class NoteSeats(BaseCallback):
+    """Gives the rollout buffer what every seat got, as the callback of a run does."""
 
     def _on_step(self) -> bool:
         self.locals["rollout_buffer"].note(self.locals["infos"][0]["seats"])
@@ -66,7 +66,7 @@ def decisions_of_ppo(settings: ppo.Settings, repeats: int, updates: int) -> list
 
     def learn(updates: int) -> float:
         decisions, start = updates * settings.n_steps * settings.n_envs, time.perf_counter()
-        model.learn(decisions, Credit(), log_interval=ppo.NEVER, reset_num_timesteps=False)
+        model.learn(decisions, NoteSeats(), log_interval=ppo.NEVER, reset_num_timesteps=False)
         return decisions / (time.perf_counter() - start)
 
     learn(1)  # so that everything is compiled
@@ -74,7 +74,7 @@ def decisions_of_ppo(settings: ppo.Settings, repeats: int, updates: int) -> list
 
 
 def positions_of_alphazero(workers: int, repeats: int, positions: int) -> list[float]:
-    """Positions per second, played and learnt from, with so many processes that play, or none but this one."""
+    """Positions per second, played and learnt from; `workers` processes play, with 0 this one."""
     torch.set_num_threads(1)
     settings = replace(ALPHAZERO_PRESETS["full"][1], n_workers=workers, learning_starts=0)
     settings = settings if workers else replace(settings, n_envs=GAMES)  # as many as one of two processes has
@@ -110,13 +110,13 @@ def simulations_of_search(repeats: int) -> list[float]:
 
 
 def use_cores(number: int) -> None:
-    """Keeps this process, and those that it starts, on so many cores, where the system can do that."""
+    """Keeps this process, and those that it starts, on the first few cores, where the system can do that."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:number])
 
 
 def in_a_process(cores: int, function: Callable[..., T], *arguments: Any) -> T:
-    """What a function returns in a new process on so many cores."""
+    """What a function returns in a new process that may use `cores` cores."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, use_cores, (cores,)) as process:
         return process.submit(function, *arguments).result()

@@ -38,7 +38,7 @@ def analyse(
     redraws: int = REDRAWS,
     seed: int = 0,
 ) -> Analysis:
-    """The loss and the luck of these decisions, in the eyes of an agent.
+    """The loss and the luck of these decisions, as an agent estimates them.
 
     Args:
         agent: estimates how likely every seat is to win.

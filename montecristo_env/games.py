@@ -27,7 +27,7 @@ Rows: TypeAlias = int | ArrayLike | None
 # Rows that are worth a thread, which must be woken: of all work, and of work that takes little time.
 ROWS_PER_THREAD = 512
 ROWS_PER_THREAD_LIGHT = 8192
-# Random decisions in one compiled call: so many games at most, with so many each. After that, Ctrl-C is heard.
+# The most games, and decisions in each, of one compiled call of random play. After that, Ctrl-C is heard.
 ROWS_PER_CALL, STEPS_PER_CALL = 2**13, 2**8
 _LIGHT = (batch.first_illegal, batch.write_masks, batch.restart_games)
 ROWS_SHOWN = 8  # in a notebook
@@ -671,7 +671,7 @@ def seed_of_game(seed: int | None) -> np.uint64:
 
 
 def action_codes(actions: ArrayLike, size: int) -> NDArray[np.int64]:
-    """So many action codes as an int64 array; anything else than whole numbers in one dimension is refused."""
+    """This number of action codes as an int64 array; anything else than whole numbers in one dimension is refused."""
     codes = _array(actions, "actions")
     if codes.dtype is _INT64 and codes.shape == (size,) and codes.flags.carray:
         return codes

@@ -2,8 +2,8 @@
 
 A record holds the rule set, the seed, the setup and every event in order: moves, forced ones included, and the
 outcomes of chance. Nothing hidden is in the events: a wild bag taken is recorded, its card is not, so a replay gives
-every public state, with hidden parts that are possible but not those of the original. (Who knows the seed can rebuild
-those.)
+every public state, with hidden parts that are possible but not those of the original. (With the seed, those can be
+rebuilt.)
 """
 
 import json

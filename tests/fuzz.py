@@ -1,7 +1,7 @@
 """Explores what the tests only sample: `make fuzz`, or `python tests/fuzz.py --minutes 60 --workers 4`.
 
 Other random games and rule sets in every run: whole games against the twin, damaged records, and the properties that
-Hypothesis checks. It ends after so many minutes, or so many games against the twin. What fails is reported with the
+Hypothesis checks. It ends after a time, or after a number of games against the twin. What fails is reported with the
 seed that finds it again: `--seed N --workers 1`.
 """
 

@@ -119,7 +119,7 @@ SEATLESS = set(STATE.names or ()) - PER_SEAT - SEAT_NUMBERS - MARBLES_BY_SEAT
 
 
 def rotate_seats(states: States, by: int) -> States:
-    """The same games with every seat moved on by so many places, clockwise."""
+    """The same games with every seat moved on by a number of places, clockwise."""
     rotated = states.copy()
     for row in range(states.size):
         n = int(states["num_players"][row])
@@ -203,7 +203,7 @@ class Table:
         self.row["market"] = kinds
 
     def adventurers(self, player: int, supply: int) -> None:
-        """So many in the personal supply, the rest of them in Marseille."""
+        """A number of adventurers in the personal supply, the rest of them in Marseille."""
         free = int(self.row["supply"][player]) + int(self.row["marseille"][player])
         self.row["supply"][player], self.row["marseille"][player] = supply, free - supply
 
@@ -247,7 +247,7 @@ class Table:
             self.row["hand_size"][player] += 1
 
     def give_any(self, player: int, cards: int) -> None:
-        """So many cards of the pile are in a hand, whichever."""
+        """A number of cards of the pile are in a hand, whichever."""
         for _ in range(cards):
             self.give(player, piece(int(self.row["slot_card"][self.pile()[0]])))
 

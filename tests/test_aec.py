@@ -426,7 +426,7 @@ def test_an_illegal_action_ends_the_game_with_a_warning_and_minus_1(
 
 
 @pytest.mark.parametrize("obs_dtype", ["float32", "int8"])
-def test_after_an_illegal_action_everybody_has_his_own_view_and_no_legal_actions(obs_dtype: str) -> None:
+def test_after_an_illegal_action_everybody_has_their_own_view_and_no_legal_actions(obs_dtype: str) -> None:
     env = montecristo_v0.env(num_players=3, obs_dtype=obs_dtype)
     env.reset(seed=6)
     while env.agent_selection == "player_0":  # whom PettingZoo asks first when the game has ended

@@ -382,7 +382,7 @@ POLICIES: dict[str, Policy] = {"anything": anything, "stall": stall, "grab": gra
 def compare_games(
     num_players: ArrayLike, ruleset: Ruleset, num_games: int, seed: int, policies: Sequence[str]
 ) -> Counter[str]:
-    """Plays so many games to the end, side by side with their twins; returns the corners that were seen."""
+    """Plays a number of games to the end, side by side with their twins; returns the corners that were seen."""
     batches = {reward: GameBatch(num_games, num_players, seed, ruleset, reward) for reward in REWARDS}
     games = batches["win"]
     matches = [Match(games, row) for row in range(num_games)]

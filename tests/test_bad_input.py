@@ -352,7 +352,7 @@ def test_absent_observers_are_refused(games: GameBatch, player: Any, words: str)
     refused(games, InvalidArgument, words, lambda: games.play_random(1, until=player))
 
 
-def test_an_absent_observer_of_some_rows_is_named_with_his_game(games: GameBatch) -> None:
+def test_an_absent_observer_of_some_rows_is_named_with_their_game(games: GameBatch) -> None:
     refused(games, InvalidArgument, "player 3 does not sit in game 3", lambda: games.observe(player=3, rows=[2, 3]))
     games.observe(player=3, rows=[2])
 

@@ -15,6 +15,7 @@ from montecristo_env.agent import GROUP
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+MOST_WORDS_OF_A_CARD = 400
 BY_PROGRAMS = {"ladder.md"}  # tested with the programs that write them
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if page.name not in BY_PROGRAMS] + [ROOT / "CONTRIBUTING.md"]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
@@ -24,7 +25,7 @@ EXAMPLES = [
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
 ]
 
-# Modules that are no part of the reference: what users need of them is told elsewhere.
+# Modules that are not in the reference: what users need of them is documented elsewhere.
 INTERNAL = {
     "montecristo_env.agent",  # exported by the package
     "montecristo_env.errors",
@@ -74,6 +75,12 @@ def test_every_agent_is_described() -> None:
     names = {point.name for point in entry_points(group=GROUP) if point.value.startswith("montecristo_agents.")}
     for name in names:
         assert re.search(rf"^\| `{re.escape(name)}[`:]", TEXTS["docs/agents.md"], flags=re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", ["docs/alphazero.md", "docs/ppo.md"])
+def test_model_cards_are_short(name: str) -> None:
+    text = re.sub(r"<!--.*?-->|[|]", "", TEXTS[name])
+    assert len(text.split()) <= MOST_WORDS_OF_A_CARD
 
 
 @pytest.mark.parametrize("code", EXAMPLES)

@@ -19,13 +19,13 @@ from montecristo_agents.entity import (
     EntityEvaluator,
     EntityNetwork,
     Sizes,
-    multiply_adds,
+    check_groups,
     shapes,
 )
 from montecristo_agents.models import InvalidModel
 from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, PublicView, actions, observation, symmetry
-from montecristo_train.entity import EntityModule, check_groups, export, load
+from montecristo_train.entity import EntityModule, export, load
 
 SMALL = Sizes(8, 12, 16)
 
@@ -109,7 +109,6 @@ def test_a_smaller_module_cannot_start_from_a_network(size: str) -> None:
 
 
 def test_an_observation_with_a_group_that_no_layer_takes_is_refused() -> None:
-    check_groups(observation.GROUPS)
     with pytest.raises(InvalidArgument, match=r"knows observations of global, players, .*, not .*pairs, weather"):
         check_groups({**observation.GROUPS, "weather": observation.GROUPS["global"]})
     taken = [observation.GROUPS[name].slice for name in observation.GROUPS]  # one after the other, to the end
@@ -137,12 +136,11 @@ def test_codes_name_each_dungeon_and_kind_once() -> None:
 
 
 def test_default_sizes_stay_below_half_a_million_multiply_adds() -> None:
-    assert multiply_adds(Sizes()) < 500_000
-    exact = 0
+    total = 0
 
     def count(layer: torch.nn.Linear, inputs: tuple[torch.Tensor], _: torch.Tensor) -> None:
-        nonlocal exact
-        exact += inputs[0].numel() * layer.out_features
+        nonlocal total
+        total += inputs[0].numel() * layer.out_features
 
     module = EntityModule()
     del module.auxiliary
@@ -151,7 +149,7 @@ def test_default_sizes_stay_below_half_a_million_multiply_adds() -> None:
         if isinstance(layer, torch.nn.Linear):
             layer.register_forward_hook(count)  # type: ignore[arg-type]
     module(torch.zeros(1, observation.SIZE, dtype=torch.int8))
-    assert multiply_adds(Sizes()) == exact
+    assert 100_000 < total < 500_000
 
 
 def test_evaluator_gives_shares_by_seat_and_looks_at_nothing_hidden(network: EntityNetwork) -> None:

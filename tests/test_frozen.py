@@ -42,7 +42,7 @@ PUBLIC_FIELDS = sorted(set(STATE.names or ()) - set(HIDDEN_FIELDS))
 
 
 def signature(games_each: int, threads: int | None = None) -> Signature:
-    """So many games each of 2, 3 and 4 players, played at random to the end, by default and with all variants."""
+    """The same number of games of 2, 3 and 4 players, played at random to the end, by default and with all variants."""
     num_players = np.repeat([2, 3, 4], games_each)
     play, states, observations = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
     for ruleset in (Ruleset(), ALL_VARIANTS):

@@ -229,7 +229,7 @@ def test_opponents_sit_clockwise_from_the_learner_in_the_given_order(num_players
             assert opponent.played == {(0, (seat + place) % num_players)}
 
 
-def test_opponents_sit_clockwise_from_the_learner_whatever_seat_he_draws() -> None:
+def test_opponents_sit_clockwise_from_the_learner_whatever_seat_they_draw() -> None:
     opponents = [RecordingAgent() for _ in range(3)]
     env = MonteCristoVectorEnv(16, opponents)
     _, infos = env.reset(seed=0)
@@ -288,7 +288,7 @@ def test_random_opponents_play_alike_whether_the_engine_or_their_agent_moves() -
 @STRICT
 @PLAYERS
 @pytest.mark.parametrize("obs_dtype", ["float32", "int8"])
-def test_every_step_shows_the_learners_view_and_his_legal_actions(num_players: int, obs_dtype: str) -> None:
+def test_every_step_shows_the_learners_view_and_legal_actions(num_players: int, obs_dtype: str) -> None:
     env = MonteCristoEnv("random", num_players, obs_dtype=obs_dtype)
     rng = np.random.default_rng(0)
     seen, info = env.reset(seed=0)

@@ -387,7 +387,7 @@ def deals(num_games: int, ruleset: Ruleset, seed: int) -> GameBatch:
 
 
 def play_alike(games: GameBatch, policy: Callable[[dict[str, object], list[str]], str], stop: int) -> GameBatch:
-    """Plays so many decisions of the first game, by public knowledge only; keeps the games with the same history."""
+    """Plays decisions of the first game, by public knowledge only; keeps the games with the same history."""
     for _ in range(stop):
         public = public_part(games.states)
         games = games[np.flatnonzero((public == public[0]).all(axis=1))]

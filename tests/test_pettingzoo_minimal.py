@@ -77,26 +77,26 @@ def test_an_update_makes_what_paid_more_likely_and_expects_each_agents_own_retur
         before, _ = network(seen, masks)
         before_probs = before.probs
     for _ in range(5):  # while both returns still surprise
-        learn(network, optimiser, batch, entropy=0.0)
+        learn(network, optimiser, batch, ent_coef=0.0)
     with torch.no_grad():
         after, _ = network(seen, masks)
     assert after.probs[0, 0] > before_probs[0, 0] + 0.01  # it has won
     assert after.probs[1, 0] < before_probs[1, 0] - 0.01  # it has lost
     assert after.probs[:, 2].tolist() == [0.0, 0.0]  # never legal
     for _ in range(200):
-        learn(network, optimiser, batch, entropy=0.0)
+        learn(network, optimiser, batch, ent_coef=0.0)
     with torch.no_grad():
         _, values = network(seen, masks)
     assert values.tolist() == pytest.approx([1.0, -1.0], abs=0.05)
 
 
 def test_it_learns_to_beat_random_players() -> None:
-    before, after = train(Settings(episodes=200, test_episodes=100))
-    assert after > max(before, 0.5) + 0.1  # more than twice the spread of so many games
+    before, after = train(Settings(episodes=200, n_eval_episodes=100))
+    assert after > max(before, 0.5) + 0.1  # more than twice the spread of that number of games
 
 
 def test_it_runs_from_the_command_line() -> None:
     command = [sys.executable, "-m", "montecristo_train.pettingzoo_minimal"]
-    options = ["--episodes", "2", "--batch", "2", "--players", "3", "--test-episodes", "3"]
+    options = ["--episodes", "2", "--batch-size", "2", "--players", "3", "--n-eval-episodes", "3"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
     assert "wins against random players" in done.stdout and "3 games each" in done.stdout

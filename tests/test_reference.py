@@ -345,7 +345,7 @@ def test_the_pile_is_not_shuffled_before_a_card_is_needed() -> None:
 
 
 def last_cards_drawn(reshuffle: str, cards_left: int, discards: int) -> Game:
-    """A deal to two players from a pile of so many cards, beside so many discards; the other cards are wild bags."""
+    """A deal to two players from a pile of cards, beside discards; the other cards are wild bags."""
     game = new_game(2, rules=Rules(reshuffle=reshuffle))
     discard(game, *rest(game)[:discards])
     give_wild(game, 0, 5)

@@ -114,7 +114,7 @@ def test_actions_of_others_are_pinned_by_hash_and_every_job_says_what_it_may_do_
 def test_every_make_target_that_a_workflow_calls_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     called = {name for path in WORKFLOWS for name in re.findall(r"run: make (\w+)", path.read_text(encoding="utf-8"))}
-    assert called
+    assert "frameworks" in called  # whose tests `make test` skips
     for name in called:
         assert re.search(rf"^{name}:", makefile, re.MULTILINE), name
 

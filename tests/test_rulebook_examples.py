@@ -431,7 +431,7 @@ def test_a_wild_bag_under_an_empty_pile_is_the_whole_pile() -> None:
 
 
 def placing(table: Table, *supplies: int, active: int = 0) -> Table:
-    """The Adventurers action of a player, everybody with so many adventurers to place."""
+    """The Adventurers action of a player, everybody with the same number of adventurers to place."""
     n = table.n
     others = [seat for seat in range(n) if seat != active]
     lanes = {2: [[0, 1, 0], [1, 0, 1]], 3: [[0, 1, 2], [1, 2, 0]], 4: [[0, 1, 2, 3], [1, 2, 3, 0]]}[n]

@@ -24,8 +24,8 @@ def advantages(
     values: list[float],
     next_seat: int,
     next_value: float,
-    discount: float = 1.0,
-    decay: float = 1.0,
+    gamma: float = 1.0,
+    gae_lambda: float = 1.0,
 ) -> list[float]:
     """Of one game."""
     found = seat_advantages(
@@ -35,8 +35,8 @@ def advantages(
         np.array(values, np.float32)[:, None],
         np.array([next_seat]),
         np.array([next_value], np.float32),
-        discount,
-        decay,
+        gamma,
+        gae_lambda,
     )
     return [round(float(value), 5) for value in found[:, 0]]
 
@@ -55,7 +55,7 @@ def test_the_end_of_a_game_pays_every_player_at_their_own_last_decision() -> Non
 
 
 def test_advantages_run_along_the_decisions_of_the_same_player() -> None:
-    """With decay, each adds the next one of the same seat, whatever others do in between."""
+    """With a lambda below 1, each adds the next one of the same seat, whatever others do in between."""
     found = advantages(
         seats=[0, 1, 0, 1, 0],
         rewards=[NOBODY] * 5,
@@ -63,8 +63,8 @@ def test_advantages_run_along_the_decisions_of_the_same_player() -> None:
         values=[0.1, -0.1, 0.3, -0.5, 0.4],
         next_seat=0,
         next_value=0.8,
-        discount=0.9,
-        decay=0.5,
+        gamma=0.9,
+        gae_lambda=0.5,
     )
     last = 0.9 * 0.8 - 0.4
     middle = 0.9 * 0.4 - 0.3 + 0.45 * last
@@ -123,7 +123,7 @@ def test_columns_do_not_touch_each_other() -> None:
         np.testing.assert_allclose(together[:, part], alone, rtol=1e-6)
 
 
-def test_with_full_decay_an_advantage_is_the_return_minus_the_value() -> None:
+def test_with_a_lambda_of_1_an_advantage_is_the_return_minus_the_value() -> None:
     """A long game of three, played to its end: each decision gets its seat's final reward."""
     rng = np.random.default_rng(1)
     seats = rng.integers(0, 3, 50)

@@ -1,4 +1,4 @@
-"""The arena: agents play duplicate deals against each other, and a report says who is how good.
+"""The arena: agents play duplicate deals against each other, and a report compares their strength.
 
 ```sh
 python -m montecristo_agents.arena random greedy mcts:200 --players 2 --deals 500
@@ -45,7 +45,7 @@ from montecristo_env.files import atomic_write, is_empty, locked
 from montecristo_env.ruleset import RulesetLike
 
 CHUNK_SECONDS = 30.0  # what is played between two savings takes about so long: slow agents need many games at once
-CHUNK_GROWTH = 4  # at most so many times the rounds of the chunk before
+CHUNK_GROWTH = 4  # times the rounds of the chunk before, at most
 CHUNK_GAMES = 8192  # at most: two threads' worth
 CHUNKS_PER_CORE = 4  # on Ray: enough that no core waits long for the others at the end
 MOST_DEALS = 10_000_000
@@ -53,7 +53,7 @@ MOST_SEED = 2**64 - 1
 BAD_INPUT = 2  # the exit status
 _FOLDER_NAME_LENGTH = 60
 _CHUNK_NAME = re.compile(r"([0-9]{10})-([0-9]{10})\.npz")
-_SPEED_PERIOD = 600.0  # seconds over which the time left is reckoned
+_SPEED_PERIOD = 600.0  # seconds over which the time left is estimated
 
 
 def play(
@@ -110,7 +110,7 @@ class Run:
         seed: same seed, same deals.
         ruleset: the settings of the game.
         folder: where to keep what is done; nowhere if None. A folder with another run in it is refused.
-        records: of so many deals all games are recorded, in the folder.
+        records: of how many deals all games are recorded, in the folder.
         focus: the number of an agent: then the others meet only this one, and not each other.
         adjust: whether to report results without the luck of draws, too (see `luck`), with the shipped network's
             values or those of a meter. The games are the same, but take longer.
@@ -398,7 +398,7 @@ def model_hash(agent: Agent) -> str | None:
 
 
 def _next_size(rounds: int, seconds: float, most: int) -> int:
-    """How many rounds the next chunk should have, after one of so many that took so long."""
+    """How many rounds the next chunk should have, after one of `rounds` that took `seconds`."""
     fitting = int(rounds * CHUNK_SECONDS / max(seconds, 1e-9))
     return max(1, min(fitting, CHUNK_GROWTH * rounds, most))
 
@@ -424,7 +424,7 @@ def _progress_bar(shown: bool) -> Progress:
 
 @dataclass
 class Options:
-    """Lets agents play duplicate deals against each other, and reports who is how good.
+    """Lets agents play duplicate deals against each other, and reports how strong they are.
 
     Every two agents meet on the same deals, in every seat; with 3 or 4 players one of each kind sits alone against
     the other kind. Ctrl-C keeps what is done, and the same command goes on from there.
@@ -443,7 +443,7 @@ class Options:
     folder: Path | None = None
     """Where results, tables and pictures go; default: a folder of its own for these settings in runs/arena."""
     records: int = 0
-    """Record all games of so many deals, as JSON, in the folder."""
+    """Of how many deals all games are recorded, as JSON, in the folder."""
     adjust: bool = False
     """Report results without the luck of draws, too: unbiased, with narrower intervals between strong agents."""
     value_model: Path | None = None
@@ -494,7 +494,7 @@ def _run(options: Options, folder: Path) -> None:
         for agent in {id(agent): agent for agent in run.match.agents}.values():
             if told := getattr(agent, "usage_report", None):  # language models: calls, tokens, illegal answers
                 print(told())
-        print(f"All of it is in {folder}.")
+        print(f"The results are in {folder}.")
     if interrupted:
         raise KeyboardInterrupt(f"after {run.deals} of {options.deals} deals")
 

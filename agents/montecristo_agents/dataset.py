@@ -56,11 +56,11 @@ class DecisionLog:
         self.signals = signals
         self._parts: list[Arrays] = []
 
-    def add(self, games: GameBatch, rows: NDArray[np.int64], acts: NDArray[np.int64], agent: Agent) -> None:
+    def add(self, games: GameBatch, rows: NDArray[np.int64], chosen: NDArray[np.int64], agent: Agent) -> None:
         """The decisions that these rows are about to make. What an agent thinks of them is asked in clones."""
         part: Arrays = {
             "rows": games.public_rows(rows).view(np.uint8).reshape(rows.size, STATE.itemsize),
-            "actions": acts.astype(np.int16),
+            "actions": chosen.astype(np.int16),
             "games": rows.astype(np.int32),
             "seats": games.current_player[rows].copy(),
             "values": np.full(rows.size, np.nan, np.float32),

@@ -5,8 +5,7 @@ Counts go in as they are observed, their scale is part of the weights, and zeros
 trunk is a product of matrices for the whole batch.
 """
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -33,6 +32,8 @@ KIND_CODES = np.array([np.flatnonzero(kind == KIND_OF_ACTION) for kind in range(
 DUNGEON_CODES = np.array([actions.BLOCKS[name][:DUNGEONS] for name in ("place", "reinforce", "put_token")]).T
 """The actions that name each dungeon, (6, 3)."""
 
+GROUPS = ("global", "players", "kinds", "dungeons", "pairs")
+"""The groups of an observation that the network has layers for; it takes every column of each."""
 _groups = observation.GROUPS
 CONTEXT: int = _groups["players"].slice.stop
 """Entries of the observation that belong to no dungeon and no kind; they come first."""
@@ -47,6 +48,15 @@ _DUNGEON_ACTIONS, _KIND_ACTIONS = DUNGEON_CODES.shape[1], KIND_CODES.shape[1]
 _VALUE, _WIN = actions.COUNT, actions.COUNT + MAX_PLAYERS
 _ZERO = np.float32(0)
 MOST_UNITS = 2048  # of a layer: compiled code works on the stack
+
+
+def check_groups(groups: Iterable[str]) -> None:
+    """Refuses observations with a group that the network would not look at, or that stands elsewhere."""
+    if tuple(groups) != GROUPS:
+        raise InvalidArgument(f"the entity network knows observations of {', '.join(GROUPS)}, not {', '.join(groups)}")
+
+
+check_groups(_groups)
 
 
 class Sizes(NamedTuple):
@@ -88,20 +98,6 @@ def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
     found |= {f"{name}.weight": (size, hidden) for name, size in outputs.items()}
     biased = ("trunk.0", "trunk.1", "to_dungeons", "to_kinds", "of_dungeons", "of_kinds", *outputs)
     return found | {f"{name}.bias": found[f"{name}.weight"][:1] for name in biased}
-
-
-def multiply_adds(sizes: Sizes) -> int:
-    """How many multiplications with weights one position takes, zeros included."""
-    times = {"pair.": DUNGEONS * KINDS, "pair_d": DUNGEONS, "pair_k": KINDS} | {
-        prefix: count
-        for name, count in (("dungeon", DUNGEONS), ("kind", KINDS))
-        for prefix in (f"{name}.", f"{name}_pairs", f"of_{name}s")
-    }
-    total = 0
-    for name, shape in shapes(sizes).items():
-        if name.endswith("weight"):
-            total += math.prod(shape) * next((n for prefix, n in times.items() if name.startswith(prefix)), 1)
-    return total
 
 
 class _Packed(NamedTuple):
@@ -236,7 +232,7 @@ class EntityNetwork:
 
 
 class Workspace:
-    """Room for what is worked out for so many rows: to get it anew from the system takes as long as to fill it."""
+    """Arrays for the activations of a number of rows: to allocate them anew takes as long as to fill them."""
 
     def __init__(self, rows: int, sizes: Sizes) -> None:
         pair, entity, hidden = sizes

@@ -87,7 +87,7 @@ from montecristo_env.threads import ALL_CORES, parallel_for
 # --- weights, found by matches between versions
 BONUS = 260  # bonus points: more than two, since nobody can take them away
 NEXT_ENTRY = 60  # percent: what a further adventurer in a dungeon brings, compared with the best one
-LEAD_SOON = 75  # percent: what counts of a lead if the next chest can start the scoring round, to its player's liking
+LEAD_SOON = 75  # percent: what counts of a lead if the next chest can start a scoring round in its player's favour
 LEAD_LATER = 50  # percent: what counts of a lead that the others have time to make up for
 WAITING = 15  # what it costs a marble to wait while the cylinder moves by one lane: short lanes give more turns
 # What it is worth to be active in each lane: least in Adventurers, where everybody may place some.
@@ -175,7 +175,7 @@ def choose_discard(s: Row, values: ChoiceValues) -> int:
 def lead_with_crew(
     s: Row, market: int, tokens: Tokens, dungeon: int, more: int, before: Round, after: Round, now: Balance
 ) -> int:
-    """The forecast of the player on turn if so many adventurers enter a dungeon.
+    """The forecast of the player on turn if `more` adventurers enter a dungeon.
 
     Without them a scoring round is so far `before` that dungeon and `after` it, and the player stands as `now`.
     """

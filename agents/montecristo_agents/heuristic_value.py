@@ -112,7 +112,7 @@ def progress(s: Row) -> float:
 
 @kernel
 def evaluate(s: Row, features: np.ndarray, values: np.ndarray) -> None:
-    """What share of the win every player may hope for; `features` is room for as many numbers as there are features."""
+    """The share of the win that every player may expect; `features` is scratch space, one number per feature."""
     players = int(s.num_players)
     if s.legal == NOTHING:
         winners = 0

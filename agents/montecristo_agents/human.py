@@ -147,7 +147,7 @@ def _help(legal: Sequence[Action]) -> str:
     return (
         "\nType the number of a choice, or the move itself as game records write it;\n"
         "quit leaves the game. R, B, G, Y are the players red, blue, green and yellow. A\n"
-        "kind and a number are a card with so many bags or a token of that value: R2 is\n"
+        "kind and a number are a card with that many bags or a token of that value: R2 is\n"
         "Ruby 2. W is a wild bag. === marks the lane in use; lanes are Supply,\n"
         "Adventurers, Chest and Rearrange. Places in a lane are counted from the bottom:\n"
         "place 1 is 0 in a move.\n"

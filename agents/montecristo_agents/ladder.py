@@ -14,7 +14,6 @@ the ladder that was played last. Same agents and seed, same page, but for times.
 import json
 import re
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -36,9 +35,8 @@ STANDARD = ("random", "greedy", "ppo", "mcts:50", "mcts:200", "alphazero")
 LADDER = (*STANDARD, "flat-mc:8", "alphazero:64")
 """All agents of the page."""
 DEALS = {2: 150, 3: 30, 4: 20}
-"""By number of players: so many that all of it takes less than two hours on two cores. With more players there are more
-games to a deal, and more tables."""
-ESTIMATE_DEALS = 1
+"""By number of players: all of it takes less than two hours on two cores. With more players there are more games to a
+deal, and more tables."""
 
 COMMAND = "python -m montecristo_agents.ladder"
 FIGURES = "ladder.json"
@@ -216,8 +214,6 @@ class Options:
     """Where to write; figures are filled in on the pages beside it, the model cards, and in the README above."""
     folder: Path = Path("runs", "ladder")
     """Where to keep what is done."""
-    estimate: bool = False
-    """Write nothing: play one deal with each number of players, and say how long all of it would take."""
     fill: bool = False
     """Play nothing: fill in the figures of the ladder that was played last."""
 
@@ -227,9 +223,6 @@ def main() -> None:
     with quiet_pipe():
         options = tyro.cli(Options, prog=COMMAND)
         try:
-            if options.estimate:
-                _estimate(options)
-                return
             if not options.fill:
                 _play(options)
                 print(f"The ladder is in {options.page}.")
@@ -243,36 +236,23 @@ def main() -> None:
             sys.exit(INTERRUPTED)
 
 
-def _run(options: Options, agents: Sequence[str], players: int, deals: int, folder: Path | None) -> Run:
-    return Run(agents, players, deals, options.seed, ruleset=options.ruleset, folder=folder, adjust=options.adjust)
-
-
-def _deals(options: Options, players: int) -> int:
-    return DEALS.get(players, 1) if options.deals is None else options.deals
-
-
 def _play(options: Options) -> None:
     agents, missing = split_installed(options.agents)
     runs = [
-        _run(options, agents, players, _deals(options, players), options.folder / f"{players}-players")
+        Run(
+            agents,
+            players,
+            DEALS.get(players, 1) if options.deals is None else options.deals,
+            options.seed,
+            ruleset=options.ruleset,
+            folder=options.folder / f"{players}-players",
+            adjust=options.adjust,
+        )
         for players in options.players
     ]
     for run in runs:
         run.play()
     write_page(options.page, [run.report() for run in runs], missing)
-
-
-def _estimate(options: Options) -> None:
-    """Says how long the ladder would take; few games at once are slower than many, so it is less in truth."""
-    agents, total = split_installed(options.agents)[0], 0.0
-    for players in options.players:
-        run = _run(options, agents, players, ESTIMATE_DEALS, None)
-        begun = time.perf_counter()
-        run.play()
-        seconds = (time.perf_counter() - begun) / ESTIMATE_DEALS * _deals(options, players)
-        total += seconds
-        print(f"{players} players, {_deals(options, players)} deals: {seconds / 60:.0f} minutes at most")
-    print(f"all: {total / 3600:.1f} hours at most")
 
 
 if __name__ == "__main__":

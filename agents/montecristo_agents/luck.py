@@ -156,7 +156,7 @@ class LuckMeter:
 
     Args:
         network: gives the values.
-        redraws: in so many games with redrawn hidden parts a decision is tried, to know what might have come.
+        redraws: in how many games with redrawn hidden parts a decision is tried, to know what might have come.
         sha256: of the network's file, which reports name.
         plays_on: whether the network plays on to the next draw before it is asked what it expects. That explains more,
             and takes ten times as long.
@@ -171,7 +171,7 @@ class LuckMeter:
 
     @classmethod
     def shipped(cls, redraws: int = REDRAWS) -> "LuckMeter":
-        """With the network that this package brings along."""
+        """With the network that comes with this package."""
         with shipped_model(VALUE_MODEL) as path:
             return cls.load(path, redraws)
 
@@ -185,20 +185,22 @@ class LuckMeter:
         """What its figures depend on."""
         return {"sha256": self.sha256, "redraws": self.redraws, "plays_on": self.plays_on}
 
-    def step(self, games: GameBatch, acts: NDArray[np.int64], rows: NDArray[np.int64], losses: bool = True) -> Measured:
+    def step(
+        self, games: GameBatch, actions: NDArray[np.int64], rows: NDArray[np.int64], losses: bool = True
+    ) -> Measured:
         """Steps these rows of a batch as `GameBatch.step` does, and measures luck and, if wanted, losses.
 
         Both follow from the seed and the decisions of a game alone, and no random stream of the game is used.
         """
-        draws = games.draws(acts, rows)
+        draws = games.draws(actions, rows)
         other = np.zeros(0, np.int64)  # decisions that the network would make in another way
         if losses:
             preferred, seats = self._preferred(games, rows), games.current_player[rows]
-            other = np.flatnonzero(preferred != acts)
+            other = np.flatnonzero(preferred != actions)
             better = self._expected(games, preferred[other], rows[other])[np.arange(other.size), seats[other], WIN]
         values = np.empty((rows.size, MAX_PLAYERS, len(SIGNALS)))
-        values[draws] = self._expected(games, acts[draws], rows[draws])
-        games.step(acts, rows)
+        values[draws] = self._expected(games, actions[draws], rows[draws])
+        games.step(actions, rows)
         needed = draws.copy()
         needed[other] = True
         came = np.empty_like(values)
@@ -231,17 +233,17 @@ class LuckMeter:
             games.step(acts[quiet], active)
         return found
 
-    def _expected(self, games: GameBatch, acts: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _expected(self, games: GameBatch, actions: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """The values of these decisions, (K, 4, SIGNALS): those of actions that draw are means over redraws."""
         means = np.empty((rows.size, MAX_PLAYERS, len(SIGNALS)))
-        draws = games.draws(acts, rows)
+        draws = games.draws(actions, rows)
         for some, redraws in ((np.flatnonzero(draws), self.redraws), (np.flatnonzero(~draws), 1)):
             at_once = max(1, REDRAWN_ROWS // redraws)
             for begin in range(0, some.size, at_once):
                 part = some[begin : begin + at_once]
                 redrawn = aligned_empty(part.size * redraws, STATE)
                 parallel_for(
-                    play_redrawn, games.states, rows[part], acts[part], redraws, redrawn, size=part.size,
+                    play_redrawn, games.states, rows[part], actions[part], redraws, redrawn, size=part.size,
                     threads=ALL_CORES, least=ROWS_PER_THREAD,
                 )  # fmt: skip
                 means[part] = self._values(games, redrawn).reshape(part.size, redraws, *means.shape[1:]).mean(axis=1)
@@ -309,7 +311,7 @@ def fit_ahead(results: NDArray[np.float64], luck: NDArray[np.float64]) -> NDArra
 def play_redrawn(
     states: States, rows: Int64s, actions: Int64s, redraws: int, out: States, begin: int, end: int
 ) -> None:
-    """Plays the action of every row in so many copies of it whose hidden parts are redrawn."""
+    """Plays the action of every row in `redraws` copies of it, each with its hidden parts redrawn."""
     for k in range(begin, end):
         s = states[rows[k]]
         key = stream(stream(s.seed, _LUCK_STREAM), int(s.decisions))

@@ -34,7 +34,7 @@ class Table(NamedTuple):
 
 
 def schedule(agents: int, players: int, focus: int | None = None) -> list[Table]:
-    """The tables at which so many agents meet; only those of one agent if there is a focus.
+    """The tables at which agents 0 to `agents` - 1 meet; only those of one agent if there is a focus.
 
     With 2 players a table is one and the same from either side, and is listed once.
     """
@@ -66,7 +66,7 @@ class Results:
         return len(self.winners)
 
     def check(self, rounds: int, players: int, agents: int, signals: int) -> None:
-        """Refuses what cannot have come out of so many rounds of a match."""
+        """Refuses what cannot be the results of that number of rounds of a match."""
         games = (rounds, players, players)
         wanted = {"winners": np.bool_, "ranks": np.float32, "scores": np.int16, "decisions": np.float32}
         shapes = {"seconds": (agents,), "luck": (*games, signals)}
@@ -82,7 +82,7 @@ class Results:
             raise InvalidArgument("every game must have a winner")
 
     def first(self, rounds: int) -> Self:
-        """Those of the first so many rounds; the seconds are still those of all."""
+        """Those of the first `rounds` rounds; the seconds are still those of all."""
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
         return type(self)(**{name: part if name == "seconds" else part[:rounds] for name, part in parts.items()})
 
@@ -230,18 +230,18 @@ class Match:
                     games.play_random(_TO_THE_END, by_engine, until=thinker[by_engine])
                     rows = rows[~moved]
                 if rows.size:
-                    acts = agent.act(view, rows)
+                    actions = agent.act(view, rows)
                 seconds[number] += time.perf_counter() - start
                 if rows.size:
                     asked[rows, current[rows]] += 1
                     try:
                         if log is not None:
-                            log.add(games, rows, acts, agent)
+                            log.add(games, rows, actions, agent)
                         if self.meter is None:
-                            games.step(acts, rows)
+                            games.step(actions, rows)
                         else:
                             seats = current[rows]  # who decides, before they have
-                            measured = self.meter.step(games, acts, rows)
+                            measured = self.meter.step(games, actions, rows)
                             luck[measured.drawn] += measured.luck
                             losses[rows, seats] += measured.losses
                             if log is not None:

@@ -44,7 +44,7 @@ def layout_hash() -> str:
 
 @contextmanager
 def shipped_model(name: str) -> Iterator[Path]:
-    """A model file that this package brings along."""
+    """A model file that comes with this package."""
     with as_file(files("montecristo_agents") / "models" / f"{name}.safetensors") as path:
         if not path.is_file():
             raise InvalidModel(

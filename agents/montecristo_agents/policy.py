@@ -28,7 +28,7 @@ class PolicyAgent:
     """Plays what a network says: `policy:PATH`, with settings behind it `policy:PATH:temperature=0.5:lookahead=4`.
 
     It plays the action with the highest logit; with a temperature it draws from softmax(logits / temperature), from the
-    random stream of each game. Looking ahead it tries every legal action in so many clones with redrawn hidden parts,
+    random stream of each game. Looking ahead it tries every legal action in N clones with redrawn hidden parts,
     and adds to its logit `VALUE_WEIGHT` times the mean value of what follows, or the reward where the game is over.
     Networks know the value for the player on turn; if that is another one, what they win is
     taken to be lost by all others alike: rewards sum to zero.
@@ -109,12 +109,12 @@ class PolicyAgent:
 
 
 def ppo(settings: str = "") -> PolicyAgent:
-    """The network that this package brings along, trained by PPO: `ppo`, `ppo:temperature=0.5`, `ppo:lookahead=4`."""
+    """The network that comes with this package, trained by PPO: `ppo`, `ppo:temperature=0.5`, `ppo:lookahead=4`."""
     return shipped("ppo", settings)
 
 
 def shipped(name: str, settings: str) -> PolicyAgent:
-    """A network that this package brings along, as a player with these settings."""
+    """A network that comes with this package, as a player with these settings."""
     if settings and _split(f":{settings}")[0]:
         raise InvalidArgument(f"{settings!r} is no setting of a network player: these are {_OPTIONS}")
     with shipped_model(name) as path:

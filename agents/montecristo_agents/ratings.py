@@ -1,4 +1,4 @@
-"""Intervals and ratings. The games of one deal are not independent of each other, so everything is reckoned by deal."""
+"""Intervals and ratings. The games of one deal are not independent of each other, so all statistics are by deal."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from montecristo_agents.matches import Table
 CONFIDENCE = 0.95
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
-ELO_PER_FACTOR_10 = 400  # so many points more mean ten times the odds of winning
+ELO_PER_FACTOR_10 = 400  # points that make the odds of winning ten times as good
 IMAGINARY_GAMES = 1.0  # at every table, shared by all its players: they keep the rating of who wins everything finite
 BOOTSTRAPS = 1000
 BOOTSTRAP_BLOCKS = 1000  # more deals than these are drawn in blocks, so that memory stays small
@@ -107,7 +107,7 @@ def elo(shares: NDArray[np.floating], tables: Sequence[Table], players: int, anc
     Args:
         shares: of the wins, what the lone player got in all games of a deal at a table, (deals, tables).
         tables: who sits there.
-        players: how many; so many games of a deal are played at a table.
+        players: how many, which is also the number of games of a deal at a table.
         anchor: the agent whose rating is 0.
     """
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,11 +110,8 @@ class Report:
 
     def print(self, console: Console) -> None:
         """Prints the tables."""
-        console.print(_agents_table(self))
-        console.print(_pairs_table(self))
-        if self.coefficients is not None:
-            console.print(_adjusted_table(self))
-            console.print(_skill_table(self))
+        for table in _tables(self):
+            console.print(table.rich())
         for line in self.explanations() + self.caveats():
             console.print(line, style="dim", highlight=False)
 
@@ -133,44 +130,9 @@ class Report:
         return "\n\n".join([f"**{_title(self)}**", *self.markdown_tables(), notes])
 
     def markdown_tables(self) -> list[str]:
-        """How the agents stand, and how each did against each other, in Markdown."""
-        names = [line.agent for line in self.agents]
-        standing = [
-            [
-                line.agent,
-                _with_interval(line.win_rate, percent),
-                f"{line.score_margin.value:+.1f}",
-                f"{line.mean_rank.value:.2f}",
-                _with_interval(line.elo, points),
-                f"{line.openskill.mu:.1f} ± {line.openskill.sigma:.1f}",
-                "–" if line.lottery is None else _with_interval(line.lottery, "{:.2f}".format),
-                f"{line.decisions_per_game:.0f}",
-                duration(line.seconds_per_decision),
-            ]
-            for line in self.agents
-        ]
-        met = [[self.pair(name, other) for other in names] for name in names]
-        pairs = [
-            [name, *("–" if pair is None else _with_interval(pair.win_rate, percent) for pair in line)]
-            for name, line in zip(names, met, strict=True)
-        ]
-        if self.coefficients is not None:
-            adjusted = [
-                "Raw, and without the luck of draws:",
-                markdown(_ADJUSTED_HEAD, _adjusted_rows(self)),
-                "Luck of draws and losses by play, in % of a win per game:",
-                markdown(_SKILL_HEAD, _skill_rows(self)),
-            ]
-        else:
-            adjusted = []
-        return [
-            markdown(
-                ["agent", "win rate %", "margin", "rank", "Elo", "OpenSkill", "lottery", "decisions", "time"], standing
-            ),
-            "Win rate % of the row, alone against the column:",
-            markdown(["", *names], pairs),
-            *adjusted,
-        ]
+        """How the agents stand, and how each did against each other, in Markdown; each but the first with a title."""
+        standing, *others = _tables(self)
+        return [standing.markdown(), *(part for table in others for part in (f"{table.title}:", table.markdown()))]
 
     def explanations(self) -> list[str]:
         """What a reader must know to understand the numbers."""
@@ -181,8 +143,8 @@ class Report:
             "Margin: own points minus the mean of the others'. Decisions: per game and player. Time: per decision, of "
             "many games at once (for a uniformly random agent with the rules).",
             f"Elo: Bradley-Terry, {self.anchor} = 0. OpenSkill: Plackett-Luce on {games}, mu ± sigma.",
-            "Lottery: how often to send each agent so that none beats that choice on average (maximal lottery): all "
-            "for who beats everybody, parts for those who beat each other in a circle.",
+            "Lottery: how often to send each agent so that none beats that choice on average (maximal lottery): always "
+            "an agent that beats all others, and by turns agents that beat each other in a circle.",
             *_explain_adjustment(self),
         ]
 
@@ -304,7 +266,7 @@ def make_report(
     results: Results,
     test: dict[str, Any] | None = None,
 ) -> Report:
-    """Reckons with all deals that were played at every table; there must be one.
+    """The report of all deals that were played at every table; there must be one.
 
     Args:
         settings: what the report shall say was to be played.
@@ -452,101 +414,136 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
 
 
+class _Cell(NamedTuple):
+    """A figure, and how sure it is."""
+
+    figure: str
+    interval: str = ""
+    colour: str = ""
+
+    def markdown(self) -> str:
+        """On one line."""
+        interval = self.interval if self.interval[:1] in ("", "±") else f"({self.interval})"
+        return f"{self.figure} {interval}".rstrip()
+
+    def rich(self) -> Text:
+        """On two lines; as `Text`, whose colons are no emoji."""
+        return Text.assemble((self.figure, self.colour), (f"\n{self.interval}".rstrip(), "dim"))
+
+
+class _Table(NamedTuple):
+    """A table for terminals and for Markdown; its heads may be broken, to save width."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[_Cell]]
+
+    def markdown(self) -> str:
+        """Without the title."""
+        head = [name.replace("-\n", "").replace("\n", " ").strip() for name in self.head]
+        return markdown(head, [[cell.markdown() for cell in row] for row in self.rows])
+
+    def rich(self) -> RichTable:
+        """For the terminal."""
+        table = RichTable(title=self.title, box=box.SIMPLE_HEAD, collapse_padding=True)
+        table.add_column(Text(self.head[0]), style="bold", overflow="fold")
+        for name in self.head[1:]:
+            table.add_column(Text(name), justify="right", no_wrap="\n" in name, overflow="fold")
+        for row in self.rows:
+            table.add_row(*(cell.rich() for cell in row))
+        return table
+
+
+def _tables(report: Report) -> list[_Table]:
+    """How the agents stand, how each did against each other and, if luck was measured, the same without it."""
+    tables = [_agents_table(report), _pairs_table(report)]
+    return tables if report.coefficients is None else [*tables, _adjusted_table(report), _skill_table(report)]
+
+
 def _title(report: Report) -> str:
     return f"{_played(report)}, {report.games:,} games; equals win {percent(report.null_rate)} %"
 
 
-def _with_interval(estimate: Estimate, form: Callable[[float], str]) -> str:
-    return f"{form(estimate.value)} ({_interval(estimate, form)})"
+def _agents_table(report: Report) -> _Table:
+    rows = [
+        [
+            _Cell(line.agent),
+            _rate_cell(report, line.win_rate),
+            _mean_cell(line.score_margin, "+.1f"),
+            _mean_cell(line.mean_rank, ".2f"),
+            _estimate_cell(line.elo, points),
+            _Cell(f"{line.openskill.mu:.1f}", f"± {line.openskill.sigma:.1f}"),
+            _estimate_cell(line.lottery, lambda part: f"{100 * part:.0f}"),
+            _Cell(f"{line.decisions_per_game:.0f}"),
+            _Cell(duration(line.seconds_per_decision)),
+        ]
+        for line in report.agents
+    ]
+    names = ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "lot-\ntery %", "deci-\nsions", "\ntime")
+    return _Table(_title(report), ("\nagent", *names), rows)
 
 
-def _agents_table(report: Report) -> RichTable:
-    table = RichTable(title=_title(report), box=box.SIMPLE_HEAD, collapse_padding=True)
-    table.add_column("\nagent", style="bold", overflow="fold")
-    for name in ("win\nrate %", "\nmargin", "\nrank", "\nElo", "Open-\nSkill", "\nlottery", "deci-\nsions", "\ntime"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for line in report.agents:
-        table.add_row(
-            Text(line.agent),  # whose colons are no emoji
-            _two_lines(_coloured(report, line.win_rate), _interval(line.win_rate, percent)),
-            _two_lines(f"{line.score_margin.value:+.1f}", _reach(line.score_margin, ".1f")),
-            _two_lines(f"{line.mean_rank.value:.2f}", _reach(line.mean_rank, ".2f")),
-            _two_lines(points(line.elo.value), _interval(line.elo, points)),
-            _two_lines(f"{line.openskill.mu:.1f}", f"± {line.openskill.sigma:.1f}"),
-            "–" if line.lottery is None else _two_lines(*_value_and_interval(line.lottery, "{:.2f}".format)),
-            f"{line.decisions_per_game:.0f}",
-            duration(line.seconds_per_decision),
-        )
-    return table
-
-
-def _pairs_table(report: Report) -> RichTable:
+def _pairs_table(report: Report) -> _Table:
     names = [line.agent for line in report.agents]
-    table = RichTable(
-        title="Win rate % of the row, alone against the column", box=box.SIMPLE_HEAD, collapse_padding=True
-    )
-    table.add_column("", style="bold", overflow="fold")
-    for name in names:
-        table.add_column(Text(name), justify="center")
-    for name in names:
-        table.add_row(Text(name), *(_cell(report, report.pair(name, other)) for other in names))
-    return table
+    met = [[report.pair(name, other) for other in names] for name in names]
+    rows = [
+        [_Cell(name), *(_rate_cell(report, None if pair is None else pair.win_rate) for pair in pairs)]
+        for name, pairs in zip(names, met, strict=True)
+    ]
+    return _Table("Win rate % of the row, alone against the column", ("", *names), rows)
 
 
-_ADJUSTED_HEAD = ("", "win rate %", "adjusted", "variance left", "margin", "adjusted", "luck %")
-
-
-def _adjusted_rows(report: Report) -> list[list[str]]:
+def _adjusted_table(report: Report) -> _Table:
     """Every pair, once if there are two players."""
     names = [line.agent for line in report.agents]
     rows = []
     for pair in report.pairs:
         mirrored = report.settings["players"] == MIN_PLAYERS and names.index(pair.agent) > names.index(pair.opponent)
-        if mirrored or pair.adjusted_win_rate is None or pair.adjusted_score_margin is None or pair.luck is None:
+        if mirrored:
             continue
+        left = pair.variance_left
         rows.append(
             [
-                f"{pair.agent} – {pair.opponent}",
-                _with_interval(pair.win_rate, percent),
-                _with_interval(pair.adjusted_win_rate, percent),
-                "?" if pair.variance_left is None or math.isnan(pair.variance_left) else f"× {pair.variance_left:.2f}",
-                _with_interval(pair.score_margin, "{:+.1f}".format),
-                _with_interval(pair.adjusted_score_margin, "{:+.1f}".format),
-                _with_interval(pair.luck, "{:+.1%}".format).replace("%", ""),
+                _Cell(f"{pair.agent} – {pair.opponent}"),
+                _estimate_cell(pair.win_rate, percent),
+                _mean_cell(pair.adjusted_win_rate, ".1f", 100),
+                _Cell("?" if left is None or math.isnan(left) else f"× {left:.2f}"),
+                _mean_cell(pair.score_margin, "+.1f"),
+                _mean_cell(pair.adjusted_score_margin, "+.1f"),
+                _mean_cell(pair.luck, "+.1f", 100),
             ]
         )
-    return rows
+    head = ("", "win\nrate %", "\nadjusted", "variance\nleft", "\nmargin", "\nadjusted", "\nluck %")
+    return _Table("Raw, and without the luck of draws", head, rows)
 
 
-_SKILL_HEAD = ("agent", "luck", "lost by play")
-
-
-def _skill_rows(report: Report) -> list[list[str]]:
-    return [
-        [
-            line.agent,
-            *(_with_interval(part, "{:+.1%}".format).replace("%", "") for part in (line.luck, line.loss) if part),
-        ]
+def _skill_table(report: Report) -> _Table:
+    rows = [
+        [_Cell(line.agent), _mean_cell(line.luck, "+.1f", 100), _mean_cell(line.loss, "+.1f", 100)]
         for line in report.agents
     ]
+    head = ("agent", "luck", "lost by play")
+    return _Table("Luck of draws and losses by play, in % of a win per game", head, rows)
 
 
-def _skill_table(report: Report) -> RichTable:
-    table = RichTable(title="Luck and play, in % of a win per game", box=box.SIMPLE_HEAD, collapse_padding=True)
-    for number, name in enumerate(_SKILL_HEAD):
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
-    for row in _skill_rows(report):
-        table.add_row(*map(Text, row))
-    return table
+def _estimate_cell(estimate: Estimate | None, form: Callable[[float], str], colour: str = "") -> _Cell:
+    return _Cell("–") if estimate is None else _Cell(form(estimate.value), _interval(estimate, form), colour)
 
 
-def _adjusted_table(report: Report) -> RichTable:
-    table = RichTable(title="Raw, and without the luck of draws", box=box.SIMPLE_HEAD, collapse_padding=True)
-    for number, name in enumerate(_ADJUSTED_HEAD):
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
-    for row in _adjusted_rows(report):
-        table.add_row(*map(Text, row))
-    return table
+def _mean_cell(estimate: Estimate | None, form: str, scale: int = 1) -> _Cell:
+    """A mean, whose interval reaches as far down as up."""
+    if estimate is None:
+        return _Cell("–")
+    reach = f"± {scale * (estimate.high - estimate.value):{form.lstrip('+')}}"
+    return _Cell(f"{scale * estimate.value:{form}}", "?" if math.isnan(estimate.low) else reach)
+
+
+def _rate_cell(report: Report, rate: Estimate | None) -> _Cell:
+    """A win rate, green or red where it is surely better or worse than that of equals."""
+    if rate is None:
+        return _Cell("–")
+    colour = "green" if rate.low > report.null_rate else "red" if rate.high < report.null_rate else "yellow"
+    return _estimate_cell(rate, percent, colour)
 
 
 def _explain_adjustment(report: Report) -> list[str]:
@@ -557,7 +554,7 @@ def _explain_adjustment(report: Report) -> list[str]:
         f"Adjusted: less what draws did to the players, as the network {(adjust['sha256'] or 'without a file')[:12]} "
         f"values it, against {adjust['redraws']} redraws each; how much that counts is fitted to other "
         "deals. Its mean is the same as that of the raw figure. Luck: mean per game, truly 0. Lost by play: how much "
-        "more the network's own choices were worth, as it values them; 0 for who plays like it.",
+        "more the network's own choices were worth, as it values them; 0 for an agent that plays like it.",
     ]
 
 
@@ -574,30 +571,8 @@ def _explain_test(report: Report) -> list[str]:
     ]
 
 
-def _cell(report: Report, pair: PairLine | None) -> str:
-    return "–" if pair is None else _two_lines(_coloured(report, pair.win_rate), _interval(pair.win_rate, percent))
-
-
-def _two_lines(value: str, doubt: str) -> str:
-    return f"{value}\n[dim]{doubt}[/]"
-
-
-def _coloured(report: Report, rate: Estimate) -> str:
-    """A win rate, green or red where it is surely better or worse than that of equals."""
-    colour = "green" if rate.low > report.null_rate else "red" if rate.high < report.null_rate else "yellow"
-    return f"[{colour}]{percent(rate.value)}[/]"
-
-
 def _interval(estimate: Estimate, form: Callable[[float], str]) -> str:
     return "?" if math.isnan(estimate.low) else f"{form(estimate.low)}…{form(estimate.high)}"
-
-
-def _value_and_interval(estimate: Estimate, form: Callable[[float], str]) -> tuple[str, str]:
-    return form(estimate.value), _interval(estimate, form)
-
-
-def _reach(estimate: Estimate, form: str) -> str:
-    return "?" if math.isnan(estimate.low) else f"± {estimate.high - estimate.value:{form}}"
 
 
 def percent(share: float) -> str:

@@ -193,7 +193,7 @@ def without_token(there: int, place: int) -> int:
 
 @kernel
 def some_dungeon_holds(tokens: Tokens, number: int) -> bool:
-    """Whether a dungeon holds at least so many tokens."""
+    """Whether a dungeon holds at least this number of tokens."""
     found = False
     for dungeon in range(DUNGEONS):
         found |= tokens_of(tokens, dungeon) >> ((number - 1) * TOKEN_BITS) != 0
@@ -217,7 +217,7 @@ def market_value(market: int, kind: int) -> int:
 
 @kernel
 def payment(hand: int, kind: int, price: int, left_over: int) -> int:
-    """How a hand pays a price in bags of a kind, if so many are left over; -1 if it cannot."""
+    """How a hand pays a price in bags of a kind, with `left_over` bags; -1 if it cannot."""
     if left_over >= price:
         return (left_over - price) << LEFT_OVER_AT
     wilds = min(hand >> WILDS_AT, SIZES)

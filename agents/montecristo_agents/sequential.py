@@ -33,7 +33,7 @@ _CLAIM = re.compile(r"(?P<agent>\S.*?) beats (?P<opponent>\S.*?) by (?P<elo>[0-9
 
 @dataclass(frozen=True)
 class Claim:
-    """That an agent is better than another by so many points of Elo."""
+    """That an agent is better than another by some points of Elo."""
 
     agent: str
     opponent: str
@@ -56,7 +56,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a sequential test says after so many deals."""
+    """What a sequential test says after a number of deals."""
 
     decision: str  # "accepted", "rejected" or "open"
     deals: int

@@ -185,7 +185,7 @@ def play_random(
     begin: int,
     end: int,
 ) -> None:
-    """Up to so many uniformly random decisions in every game, until it is the turn of a seat.
+    """Up to `steps` uniformly random decisions in every game, until it is the turn of a seat.
 
     `seats` has one entry for all, or one per row; NONE stops nobody.
     """
@@ -409,7 +409,7 @@ def count_bags(states: States, row: int, player: int, kind: int) -> int:
 
 @entry_point
 def prepare_draw(states: States, row: int, cards: int) -> None:
-    """Shuffles already now, if drawing so many cards will need it: a replay can then arrange them (§4.3)."""
+    """Shuffles already now, if drawing this number of cards will need it: a replay can then arrange them (§4.3)."""
     s = states[row]
     if s.pile_size < cards:
         shuffle_discards_under_pile(s)

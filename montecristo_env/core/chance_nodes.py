@@ -79,7 +79,7 @@ for _players, _found in LANE_ORDERS.items():
     for _order, _seats in enumerate(_found):
         _ORDERS[_players, _order, : len(_seats)] = np.array(_seats) + 1
 _ORDER_COUNT = np.array([len(LANE_ORDERS.get(players, [])) for players in range(MAX_PLAYERS + 1)])
-_LANES_ALIKE = LANES // MIN_PLAYERS  # with two players, each colour is alone in so many lanes
+_LANES_ALIKE = LANES // MIN_PLAYERS  # with two players, each colour is alone in this number of lanes
 _ROW_BYTES = STATE.itemsize
 _ONE = np.uint64(1)
 

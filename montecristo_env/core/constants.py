@@ -78,7 +78,7 @@ BONUS_POINTS = 2  # §5.5
 REINFORCEMENTS = 2  # §5.6
 
 TOKENS_DRAWN = 3  # §6.1
-TREASURE_PLACES = 4  # §1.2: a dungeon that holds so many starts a scoring round
+TREASURE_PLACES = 4  # §1.2: a dungeon that holds this number starts a scoring round
 
 LONGEST_MOVE = 2  # of a marble or a market marker, §7.1
 BEST_MARKET_VALUE = 3  # §1.8

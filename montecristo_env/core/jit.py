@@ -30,7 +30,7 @@ FAILED = -(2**63)
 
 
 class Array(NamedTuple):
-    """In the annotation of an entry point: a contiguous array of so many dimensions."""
+    """In the annotation of an entry point: a contiguous array of this number of dimensions."""
 
     dtype: np.dtype[Any]
     ndim: int = 1

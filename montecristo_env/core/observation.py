@@ -88,7 +88,7 @@ class Entities(NamedTuple):
     """(..., 6, 5, columns)"""
 
 
-MOST_SHOWN = 127  # int8: higher scores and more rounds look like so many
+MOST_SHOWN = 127  # int8: higher scores and more rounds are shown as this number
 _SEATS = MAX_PLAYERS
 _AXES: Final = {
     "global": (),

@@ -128,7 +128,7 @@ def check_settings(
 
 
 def _numbers(name: str, values: Sequence[int], length: int) -> tuple[int, ...]:
-    """So many whole numbers, one digit each."""
+    """A list of whole numbers of this length, one digit each."""
     try:
         numbers = tuple(int(value) for value in values)
     except (TypeError, ValueError):

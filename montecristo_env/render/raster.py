@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.render.primitives import ANCHORS, Circle, Drawing, Line, Polygon, Rect, Shape, Text
 
-FINER = 2  # everything is drawn so many times as large and scaled down, which smooths the edges
+FINER = 2  # everything is drawn larger by this factor and scaled down, which smooths the edges
 WIDTH, MIN_WIDTH, MAX_WIDTH = 1280, 160, 7680
 BLINK = 0.02  # seconds between looks at what the user does, while a picture stays
 

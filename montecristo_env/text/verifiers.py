@@ -94,7 +94,7 @@ class MonteCristoEnvConfig(vf.EnvConfig):
 class MonteCristoEnv(vf.Env[MonteCristoEnvConfig]):
     """Plays one game; the reward of each trace is that of its seat, as `GameBatch` gives it.
 
-    A player who gives no legal answer in so many attempts, or whose run ends before the game does, gets -1; the others
+    A player who gives no legal answer in all attempts, or whose run ends before the game does, gets -1; the others
     share 1. Every trace also has the metrics `score` and `illegal_answers`.
     """
 

@@ -12,17 +12,9 @@ from montecristo_env import actions, observation
 from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS
 from montecristo_env.errors import InvalidArgument
 
-GROUPS = ("global", "players", "kinds", "dungeons", "pairs")
-"""The groups of an observation that the network has layers for; it takes every column of each."""
 AUXILIARY = 1 + MAX_PLAYERS
 """The final margin of the decider, and the points of each player in the coming rounds."""
 ILLEGAL = -1e9
-
-
-def check_groups(groups: Mapping[str, Any]) -> None:
-    """Refuses observations with a group that the network would not look at, or that stands elsewhere."""
-    if tuple(groups) != GROUPS:
-        raise InvalidArgument(f"the entity network knows observations of {', '.join(GROUPS)}, not {', '.join(groups)}")
 
 
 class Outputs(NamedTuple):
@@ -46,7 +38,6 @@ class EntityModule(nn.Module):
 
     def __init__(self, sizes: Sizes = Sizes()) -> None:  # noqa: B008 (it cannot change)
         super().__init__()
-        check_groups(observation.GROUPS)
         self.sizes = sizes
         pair, entity, hidden = sizes
         widths = {name: group.width for name, group in observation.GROUPS.items()}

@@ -62,7 +62,7 @@ class Positions(NamedTuple):
 
     @classmethod
     def empty(cls, size: int) -> "Positions":
-        """Room for so many."""
+        """Room for `size` positions."""
         return cls(
             aligned_zeros(size, STATE),
             np.zeros((size, MOST_CHOICES), np.float32),
@@ -70,7 +70,7 @@ class Positions(NamedTuple):
         )
 
     def first(self, size: int) -> "Positions":
-        """A copy of the first so many."""
+        """A copy of the first `size`."""
         return Positions(self.states[:size].copy(), self.policies[:size].copy(), self.targets[:size].copy())
 
 
@@ -92,7 +92,7 @@ class SelfPlay:
         budgets: of the search (see `Search`).
         win_weight: of the share of the win in the utility.
         redraws: of every draw, to subtract its luck from what is learnt: what it changed in the value that the network
-            gives, compared with the mean over so many redraws. With 0 nothing is subtracted.
+            gives, compared with the mean over the redraws. With 0 nothing is subtracted.
         seed: of deals and searches: same seed and same weights, same games.
         ruleset: see `GameBatch`.
     """
@@ -123,7 +123,7 @@ class SelfPlay:
     def collect(
         self, tensors: Mapping[str, NDArray[Any]], size: int, td_lambda: float
     ) -> tuple[Positions, dict[str, float]]:
-        """Plays with these weights until finished games give so many positions, or a few more or less.
+        """Plays with these weights until finished games give `size` positions, or a few more or less.
 
         Returns: the positions, and facts about the games.
         """

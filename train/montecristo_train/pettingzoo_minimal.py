@@ -24,15 +24,15 @@ class Settings:
 
     episodes: int = 400
     """Games to learn from."""
-    batch: int = 2
+    batch_size: int = 2
     """Games per update."""
     players: int = 2
     """2, 3 or 4 at a table."""
     learning_rate: float = 3e-3
     """Of Adam."""
-    entropy: float = 0.01
+    ent_coef: float = 0.01
     """What randomness is worth."""
-    test_episodes: int = 200
+    n_eval_episodes: int = 200
     """Games against random players, before and after."""
     seed: int = 0
     """Same seed, same run, on the same machine."""
@@ -86,7 +86,7 @@ def play(env: Any, policies: dict[str, ActorCritic | None], rng: np.random.Gener
     return trajectories
 
 
-def learn(network: ActorCritic, optimiser: torch.optim.Optimizer, batch: list[Trajectory], entropy: float) -> None:
+def learn(network: ActorCritic, optimiser: torch.optim.Optimizer, batch: list[Trajectory], ent_coef: float) -> None:
     """One update from trajectories of all agents: to each of its steps, an agent's own rewards from there on."""
     steps = [step for own in batch for step in own.steps]
     seen, masks, actions = (torch.from_numpy(np.array(part)) for part in zip(*steps, strict=True))
@@ -94,7 +94,7 @@ def learn(network: ActorCritic, optimiser: torch.optim.Optimizer, batch: list[Tr
     choices, values = network(seen, masks)
     advantages = returns - values.detach()
     advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    loss = -(choices.log_prob(actions) * advantages).mean() - entropy * choices.entropy().mean()
+    loss = -(choices.log_prob(actions) * advantages).mean() - ent_coef * choices.entropy().mean()
     loss = loss + 0.5 * nn.functional.mse_loss(values, returns)
     optimiser.zero_grad()
     loss.backward()
@@ -121,20 +121,20 @@ def train(settings: Settings) -> tuple[float, float]:
     inputs = env.observation_space(agents[0])["observation"].shape[0]
     network = ActorCritic(inputs, int(env.action_space(agents[0]).n))
     optimiser = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
-    before = win_rate(test_env, network, settings.test_episodes, rng)
-    for episode in range(0, settings.episodes, settings.batch):
-        games = [play(env, dict.fromkeys(agents, network), rng) for _ in range(settings.batch)]
-        learn(network, optimiser, [own for game in games for own in game.values()], settings.entropy)
-        print(f"\r{episode + settings.batch} of {settings.episodes} games", end="", flush=True)
+    before = win_rate(test_env, network, settings.n_eval_episodes, rng)
+    for episode in range(0, settings.episodes, settings.batch_size):
+        games = [play(env, dict.fromkeys(agents, network), rng) for _ in range(settings.batch_size)]
+        learn(network, optimiser, [own for game in games for own in game.values()], settings.ent_coef)
+        print(f"\r{episode + settings.batch_size} of {settings.episodes} games", end="", flush=True)
     print()
-    return before, win_rate(test_env, network, settings.test_episodes, rng)
+    return before, win_rate(test_env, network, settings.n_eval_episodes, rng)
 
 
 def main(arguments: list[str]) -> None:
     """The command line."""
     chosen = tyro.cli(Settings, args=arguments, prog="python -m montecristo_train.pettingzoo_minimal")
     before, after = train(chosen)
-    print(f"wins against random players: {before:.0%} before, {after:.0%} after, {chosen.test_episodes} games each")
+    print(f"wins against random players: {before:.0%} before, {after:.0%} after, {chosen.n_eval_episodes} games each")
 
 
 if __name__ == "__main__":

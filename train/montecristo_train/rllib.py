@@ -149,8 +149,7 @@ class Training:
 
     def network(self) -> EntityNetwork:
         """The network as it is now."""
-        module = self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID]
-        return export(module, training_facts(self.settings, self.steps, self.latest))
+        return export(self.algorithm.get_module(), training_facts(self.settings, self.steps, self.latest))
 
     def evaluate(self) -> None:
         """Plays the best moves of the learner against the baselines."""

@@ -163,10 +163,10 @@ class SelfPlayRunner(SingleAgentEnvRunner):
         for step in range(self.settings.n_steps):
             masks = env.action_masks().view(np.int8)
             logits = self._logits(self._seen, masks)
-            acts, logp = draw(logits, self._rng)
-            for column, values in zip(columns.values(), (self._seen, masks, acts, logp, logits), strict=True):
+            chosen, logp = draw(logits, self._rng)
+            for column, values in zip(columns.values(), (self._seen, masks, chosen, logp, logits), strict=True):
                 column[step] = values
-            self._seen, _, _, infos = env.step(acts)
+            self._seen, _, _, infos = env.step(chosen)
             by_seat: SeatStep = infos[0]["seats"]
             seats[step], rewards[step], ended[step] = by_seat[:3]
             games += [info["episode"] for info in infos if "episode" in info]
@@ -192,8 +192,8 @@ def draw(logits: NDArray[np.float32], rng: np.random.Generator) -> tuple[NDArray
     """An action for each row, as likely as its logit says, and the logarithm of that likelihood."""
     logp = logits - logits.max(axis=1, keepdims=True)
     logp -= np.log(np.exp(logp).sum(axis=1, keepdims=True))
-    acts: NDArray[np.int64] = (logp + rng.gumbel(size=logp.shape)).argmax(axis=1)
-    return acts, np.take_along_axis(logp, acts[:, None], axis=1)[:, 0]
+    chosen: NDArray[np.int64] = (logp + rng.gumbel(size=logp.shape)).argmax(axis=1)
+    return chosen, np.take_along_axis(logp, chosen[:, None], axis=1)[:, 0]
 
 
 def episode(part: Trajectory) -> SingleAgentEpisode:

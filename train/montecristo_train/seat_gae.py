@@ -23,8 +23,8 @@ def seat_advantages(
     values: Floats,
     next_seats: NDArray[np.int64],
     next_values: Floats,
-    discount: float,
-    decay: float,
+    gamma: float,
+    gae_lambda: float,
 ) -> Floats:
     """The generalised advantage of every decision, along the decisions of the same player in the same game, (T, N).
 
@@ -38,8 +38,8 @@ def seat_advantages(
         values: what the decider expected, (T, N).
         next_seats: who decides after the rollout, (N,).
         next_values: what they expect, (N,).
-        discount: of later rewards, per decision of the same player.
-        decay: lambda of the generalised advantage estimate.
+        gamma: the discount of later rewards, per decision of the same player.
+        gae_lambda: lambda of the generalised advantage estimate.
     """
     steps, games = seats.shape
     columns = np.arange(games)
@@ -56,8 +56,8 @@ def seat_advantages(
         known[over] = True
         owed += rewards[step]
         at = columns, seats[step]
-        expected = np.where(known[at], discount * following[at], values[step])
-        gained = owed[at] + expected - values[step] + discount * decay * advantage[at]
+        expected = np.where(known[at], gamma * following[at], values[step])
+        gained = owed[at] + expected - values[step] + gamma * gae_lambda * advantage[at]
         advantages[step] = advantage[at] = gained
         owed[at], following[at], known[at] = 0.0, values[step], True
     return advantages
