@@ -506,7 +506,7 @@ def _adjusted_table(report: Report) -> _Table:
             [
                 _Cell(f"{pair.agent} – {pair.opponent}"),
                 _estimate_cell(pair.win_rate, percent),
-                _mean_cell(pair.adjusted_win_rate, ".1f", 100),
+                _estimate_cell(pair.adjusted_win_rate, percent),
                 _Cell("?" if left is None or math.isnan(left) else f"× {left:.2f}"),
                 _mean_cell(pair.score_margin, "+.1f"),
                 _mean_cell(pair.adjusted_score_margin, "+.1f"),
