@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from engine import machine, measure, save, show, summary
 
-from montecristo_agents import entity, greedy, guided, mcts
+from montecristo_agents import entity, greedy, search_agent
 from montecristo_agents.arena import play
 from montecristo_agents.ladder import split_installed
 from montecristo_env import GameBatch, PublicView, make_agent
@@ -48,9 +48,7 @@ def measure_players(players: int, repeats: int) -> dict[str, dict[str, float]]:
     view, rows = middle_of_games(GAMES, players), np.arange(GAMES)
     few = rows[:SEARCHED_GAMES]
     installed = split_installed(["ppo", "alphazero"])[0]
-    searchers = {"mcts": (mcts, make_agent(f"mcts:{SIMULATIONS}"))}
-    if "alphazero" in installed:
-        searchers["alphazero"] = (guided, make_agent(f"alphazero:{SIMULATIONS}"))
+    searchers = {name: make_agent(f"{name}:{SIMULATIONS}") for name in ("mcts", *installed) if name != "ppo"}
     deciders = {"greedy": (greedy, make_agent("greedy"))} | {name: (entity, make_agent(name)) for name in installed}
     works: dict[str, Callable[[], int]] = {}
     for cores in (1, 2):
@@ -61,12 +59,12 @@ def measure_players(players: int, repeats: int) -> dict[str, dict[str, float]]:
 
             works[f"{name} decisions, {cores} threads"] = on_cores(module, cores, decide)
 
-        for name, (module, agent) in searchers.items():
+        for name, agent in searchers.items():
 
             def search(agent: Any = agent) -> int:
                 return len(agent.act(view, few)) * SIMULATIONS
 
-            works[f"{name} simulations, {cores} threads"] = on_cores(module, cores, search)
+            works[f"{name} simulations, {cores} threads"] = on_cores(search_agent, cores, search)
     return {name: summary(rates) for name, rates in measure(works, repeats).items()}
 
 

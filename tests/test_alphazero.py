@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 pytest.importorskip("sb3_contrib")
 
 from montecristo_agents.entity import EntityNetwork
-from montecristo_agents.guided import policy_mcts
 from montecristo_agents.policy import PolicyAgent
+from montecristo_agents.search_agent import policy_mcts
 from montecristo_env import GameBatch, GameRecord, PublicView, Ruleset, symmetry
 from montecristo_env.core.actions import FIRST
 from montecristo_env.errors import InvalidArgument
@@ -194,8 +194,8 @@ def test_the_buffer_keeps_the_newest_positions() -> None:
 
 def test_search_network_and_self_play_know_no_hand_made_play() -> None:
     written_by_hand = {"greedy", "heuristic_value", "mcts", "scoring_forecast", "flat-mc"}
-    for module in ("montecristo_agents.search", "montecristo_agents.entity", "montecristo_agents.tree"):
-        assert not {name.rpartition(".")[2] for name in imports(module)} & written_by_hand
+    for module in ("search", "search_agent", "entity", "tree"):
+        assert not {name.rpartition(".")[2] for name in imports(f"montecristo_agents.{module}")} & written_by_hand
     for module in ("alphazero", "alphazero_settings", "entity", "episodes", "workers"):
         assert not {name.rpartition(".")[2] for name in imports(f"montecristo_train.{module}")} & written_by_hand
 

@@ -1,4 +1,4 @@
-"""The player that searches: what is hidden stays hidden to it, it repeats itself, and thinking longer helps."""
+"""The search with rollouts: what is hidden stays hidden to it, it repeats itself, and thinking longer helps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import pytest
 from numpy.typing import NDArray
 
 from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, F, Table, all_pieces, public_part
-from montecristo_agents import mcts
-from montecristo_agents.mcts import MctsAgent
+from montecristo_agents import search, search_agent
+from montecristo_agents.heuristic_value import win_probabilities
+from montecristo_agents.mcts import SIMULATIONS, RolloutEvaluator, mcts
+from montecristo_agents.search import Search
+from montecristo_agents.search_agent import MOST_CONSIDERED, SearchAgent
 from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView, Ruleset, make_agent
 from montecristo_env.agent import Agent
 from montecristo_env.core.constants import NONE
+from montecristo_env.core.layout import States
 from shell_helpers import run_python
 
 ENOUGH = "300:rollout=random:rounds=3"
@@ -39,7 +43,7 @@ def answers(agent: Agent, games: GameBatch) -> NDArray[np.int64]:
 @pytest.mark.parametrize("settings", ["8", "8:rollout=random", "8:rounds=0", "8:rollout=random:rounds=100"])
 def test_plays_whole_games_of_all_sizes(settings: str) -> None:
     games = GameBatch(9, np.resize([2, 3, 4], 9), seed=0)
-    agent = MctsAgent(settings)
+    agent = mcts(settings)
     while not games.over.all():
         rows = np.flatnonzero(~games.over)
         games.step(agent.act(PublicView(games), rows), rows)  # which refuses what is illegal
@@ -48,7 +52,7 @@ def test_plays_whole_games_of_all_sizes(settings: str) -> None:
 
 def test_same_seeds_give_same_play_whatever_else_is_in_the_batch() -> None:
     games = middle_games(12)
-    agent = MctsAgent(ENOUGH)
+    agent = mcts(ENOUGH)
     together = answers(agent, games)
     np.testing.assert_array_equal(answers(agent, games), together)
     rows = np.array([2, 3, 7])
@@ -60,79 +64,129 @@ def test_same_seeds_give_same_play_whatever_else_is_in_the_batch() -> None:
 @pytest.mark.parametrize("cores", [1, 3])
 def test_threads_do_not_change_play(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
     games = middle_games(8)
-    before = answers(MctsAgent(ENOUGH), games)
-    monkeypatch.setattr(mcts, "ALL_CORES", cores)
-    np.testing.assert_array_equal(answers(MctsAgent(ENOUGH), games), before)
+    before = answers(mcts(ENOUGH), games)
+    monkeypatch.setattr(search_agent, "ALL_CORES", cores)
+    monkeypatch.setattr(search, "GAMES_PER_THREAD", 1)
+    monkeypatch.setattr("montecristo_agents.mcts.ROWS_PER_THREAD", 1)
+    np.testing.assert_array_equal(answers(mcts(ENOUGH), games), before)
 
 
 def test_has_nothing_to_say_to_no_games_and_to_games_that_are_over() -> None:
     games = GameBatch(2, 2, seed=0)
     games.play_random(10_000)
     assert games.over.all()
-    np.testing.assert_array_equal(answers(MctsAgent("5"), games), [NONE, NONE])
-    assert MctsAgent("5").act(PublicView(games), np.zeros(0, np.int64)).shape == (0,)
+    np.testing.assert_array_equal(answers(mcts("5"), games), [NONE, NONE])
+    assert mcts("5").act(PublicView(games), np.zeros(0, np.int64)).shape == (0,)
 
 
 def test_other_random_streams_give_other_searches() -> None:
     games = middle_games(40)
     others = games.copy()
     others.states["play_key"] += 1
-    assert (answers(MctsAgent(ENOUGH), games) != answers(MctsAgent(ENOUGH), others)).any()
+    assert (answers(mcts(ENOUGH), games) != answers(mcts(ENOUGH), others)).any()
 
 
 def test_does_not_touch_the_games() -> None:
     games = middle_games(6)
     before = public_part(games.states).copy()
-    MctsAgent("20").act(PublicView(games), np.arange(6))
+    mcts("20").act(PublicView(games), np.arange(6))
     np.testing.assert_array_equal(public_part(games.states), before)
 
 
 @pytest.mark.parametrize("settings", ["12:rollout=random", "3:rounds=1"])
 def test_compiled_and_interpreted_search_agree(monkeypatch: pytest.MonkeyPatch, settings: str) -> None:
-    compiled = answers(MctsAgent(settings), middle_games(1))
+    compiled = answers(mcts(settings), middle_games(1))
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     done = run_python(
         "import sys; sys.path.insert(0, 'tests')\n"
-        "from test_mcts import MctsAgent, answers, middle_games\n"
-        f"print(*answers(MctsAgent('{settings}'), middle_games(1)))\n"
+        "from test_mcts import answers, mcts, middle_games\n"
+        f"print(*answers(mcts('{settings}'), middle_games(1)))\n"
     )
     assert done.stdout.split() == [str(action) for action in compiled], done.stderr
 
 
-def test_says_how_often_it_tried_each_action_and_what_that_led_to() -> None:
+def test_says_how_likely_each_action_is_and_what_it_expects() -> None:
     games = middle_games(9)
-    agent, view, rows = MctsAgent("60"), PublicView(games.copy()), np.array([1, 2, 6])
-    shares, values = agent.evaluate(view, rows)
-    np.testing.assert_array_equal(shares.argmax(axis=1), answers(agent, games)[rows])
-    np.testing.assert_allclose(shares.sum(axis=1), 1)
-    np.testing.assert_allclose(shares * 60, np.round(shares * 60), atol=1e-9)
-    assert not shares[games.action_mask()[rows] == 0].any()
+    agent, view, rows = mcts("60"), PublicView(games.copy()), np.array([1, 2, 6])
+    likely, values = agent.evaluate(view, rows)
+    np.testing.assert_allclose(likely.sum(axis=1), 1)
+    assert not likely[games.action_mask()[rows] == 0].any()
+    chosen = likely[np.arange(3), answers(agent, games)[rows]]
+    assert (chosen > 1 / games.action_mask()[rows].sum(axis=1)).all()
     assert ((values > -1) & (values < 1)).all()
 
 
 def test_expects_what_the_winning_move_pays() -> None:
     games = on_the_brink()
-    values = MctsAgent("200").evaluate(PublicView(games), np.arange(len(games))).values
+    values = mcts("200").evaluate(PublicView(games), np.arange(len(games))).values
     assert (values > 0.9).all()
 
 
-def test_luck_is_the_same_for_the_first_try_of_every_move_and_for_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    done = run_python(
-        "import sys; sys.path.insert(0, 'tests')\n"
-        "from montecristo_agents import tree\n"
-        "from test_mcts import Counter, MctsAgent, PublicView, middle_games, np\n"
-        "drawn, determinize = Counter(), tree.determinize\n"
-        "def watched(root, key, s):\n"
-        "    drawn[int(key)] += 1\n"
-        "    determinize(root, key, s)\n"
-        "tree.determinize = watched\n"
-        "tries = 30 * MctsAgent('30:rounds=0').evaluate(PublicView(middle_games(1)), np.arange(1)).probabilities[0]\n"
-        "print(sorted(drawn.values()))\n"
-        "print(sorted(int((tries.round() > before).sum()) for before in range(int(tries.round().max()))))\n"
-    )
-    drawn, expected = done.stdout.splitlines()
-    assert drawn == expected and max(map(int, expected.strip("[]").split(","))) > 2, done.stderr
+class Watched(RolloutEvaluator):
+    """Keeps what the search asks about."""
+
+    def __init__(self, rollout: str = "greedy", rounds: int = 0) -> None:
+        super().__init__(rollout, rounds)
+        self.seen: list[States] = []
+
+    def evaluate(self, rows: States) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        self.seen.append(rows.copy())
+        found = super().evaluate(rows)
+        assert rows.tobytes() == self.seen[-1].tobytes()
+        return found
+
+
+def test_luck_is_the_same_for_the_first_try_of_every_move_and_for_the_second() -> None:
+    games, evaluator = middle_games(1), Watched()
+    driver = Search(1, evaluator, [30] * MOST_CONSIDERED, win_weight=1.0)
+    driver.run(games.states, np.array([5], np.uint64))
+    drawn = Counter(int(rows["seed"][0]) for rows in evaluator.seen[1:])  # the first is the root
+    moves = driver.searches["moves"][0]
+    tries = driver._trees[0]["visits"][1 : 1 + moves]
+    assert tries.sum() == 30
+    assert sorted(drawn.values()) == sorted((tries > before).sum() for before in range(tries.max()))
+    assert max(drawn.values()) > 2
+
+
+# --- The evaluator
+
+
+@pytest.mark.parametrize("settings", ["greedy", "random"])
+def test_without_a_rollout_a_position_has_its_heuristic_value(settings: str) -> None:
+    games = middle_games(9)
+    shares = RolloutEvaluator(settings, 0).evaluate(games.states)[1]
+    np.testing.assert_allclose(shares, win_probabilities(PublicView(games), np.arange(9)), rtol=1e-5)
+
+
+def test_likes_the_move_of_the_greedy_player_best() -> None:
+    games = middle_games(60)
+    logits = RolloutEvaluator("greedy", 0).evaluate(games.states)[0]
+    liked = np.where(games.action_mask(), logits, -np.inf).max(axis=1)
+    chosen = answers(make_agent("greedy"), games)
+    np.testing.assert_array_equal(logits[np.arange(60), chosen], liked)
+    others = np.where(games.action_mask(), logits, np.inf).min(axis=1)
+    assert (others < liked).mean() > 0.9
+
+
+def test_a_rollout_to_the_end_gives_the_share_of_the_win() -> None:
+    games = middle_games(30)
+    shares = RolloutEvaluator("greedy", 100).evaluate(games.states)[1]
+    greedy, rows = make_agent("greedy"), np.arange(30)
+    while not games.over.all():
+        rows = np.flatnonzero(~games.over)
+        games.step(greedy.act(PublicView(games), rows), rows)
+    np.testing.assert_allclose(shares, games.winners / games.winners.sum(axis=1, keepdims=True))
+
+
+def test_evaluating_leaves_the_rows_as_they_are_and_passes_over_games_that_are_over() -> None:
+    games = GameBatch(12, np.resize([2, 3, 4], 12), seed=0)
+    games.play_random(10_000, rows=np.arange(6))
+    before = games.states.tobytes()
+    logits, shares = RolloutEvaluator().evaluate(games.states)
+    assert games.states.tobytes() == before
+    assert not logits[:6].any() and not shares[:6].any()
+    np.testing.assert_allclose(shares[6:].sum(axis=1), 1, rtol=1e-5)
+    assert not shares[np.arange(4) >= games.num_players[:, None]].any()
 
 
 # --- What is hidden --------------------------------------------------------------------------------------------------
@@ -145,7 +199,7 @@ def with_the_same_keys(games: GameBatch, others: GameBatch) -> None:
 
 @pytest.mark.parametrize("settings", ["100", ENOUGH])
 def test_games_that_differ_only_in_what_is_hidden_get_the_same_action(settings: str) -> None:
-    agent = MctsAgent(settings)
+    agent = mcts(settings)
     for decisions in (0, 30, 90, 130):
         games = middle_games(40, decisions, seed=decisions)
         others = games.resample_hidden(np.random.default_rng(decisions))
@@ -184,7 +238,7 @@ def market_before_a_chest(next_kind: int, known: bool) -> GameBatch:
 
 def test_only_who_saw_the_bag_could_know_which_marker_to_move() -> None:
     """A search that plays on with the true bag would answer as if it were known."""
-    agent = MctsAgent("1000:rollout=random")
+    agent = mcts("1000:rollout=random")
     for kind, move in ((RUBY, "market R up 1"), (EMERALD, "market E up 2")):
         known = answers(agent, market_before_a_chest(kind, known=True))
         assert (known == CODE[move]).mean() >= 0.8
@@ -217,7 +271,7 @@ def on_the_brink() -> GameBatch:
 def test_finds_the_move_that_wins_at_once() -> None:
     games = on_the_brink()
     for settings in ("20", "20:rollout=random:rounds=0"):
-        assert set(answers(MctsAgent(settings), games)) == {CODE["take R3"]}
+        assert set(answers(mcts(settings), games)) == {CODE["take R3"]}
 
 
 def wins(agent: Agent, other: Agent, deals: int, seed: int) -> float:
@@ -235,7 +289,7 @@ def wins(agent: Agent, other: Agent, deals: int, seed: int) -> float:
 
 def test_clearly_beats_the_greedy_player_whose_moves_lead_it() -> None:
     """The ladder says 96 %, in 80 games from 85 to 99; who only follows greedy wins half of the games."""
-    assert wins(MctsAgent("50"), make_agent("greedy"), deals=20, seed=0) >= 0.8
+    assert wins(mcts("50"), make_agent("greedy"), deals=20, seed=0) >= 0.8
 
 
 # --- Settings --------------------------------------------------------------------------------------------------------
@@ -243,14 +297,12 @@ def test_clearly_beats_the_greedy_player_whose_moves_lead_it() -> None:
 
 def test_is_made_by_name() -> None:
     agent = make_agent("mcts:50:rollout=random:rounds=3")
-    assert isinstance(agent, MctsAgent)
-    assert (agent.name, agent.simulations, agent.rollout, agent.rounds) == (
-        "mcts:50:rollout=random:rounds=3",
-        50,
-        "random",
-        3,
-    )
-    assert make_agent("mcts").name == f"mcts:{mcts.SIMULATIONS}"
+    assert isinstance(agent, SearchAgent)
+    assert (agent.name, agent.simulations) == ("mcts:50:rollout=random:rounds=3", 50)
+    evaluator = agent.make_evaluator(2)
+    assert isinstance(evaluator, RolloutEvaluator)
+    assert (evaluator.rollout, evaluator.rounds, evaluator.threads) == ("random", 3, 2)
+    assert make_agent("mcts").name == f"mcts:{SIMULATIONS}"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents.heuristic_value import FEATURES, evaluate
-from montecristo_agents.mcts import roll_out, whole_number
+from montecristo_agents.mcts import roll_out
+from montecristo_agents.search_agent import whole_number
 from montecristo_agents.tree import canonicalize_hidden, determinize
 from montecristo_env.agent import PublicView
 from montecristo_env.core.actions import COUNT, FIRST

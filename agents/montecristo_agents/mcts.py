@@ -1,215 +1,120 @@
-"""The player that searches: Monte Carlo tree search on games whose hidden parts are redrawn in every simulation."""
+"""The evaluator of a search that plays on: priors from the greedy player, values from the end of a rollout."""
+
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_agents.greedy import MOST_CHOICES, NOT_VALUED, greedy_choice, relative_value
 from montecristo_agents.heuristic_value import FEATURES, evaluate
-from montecristo_agents.tree import (
-    NODE,
-    ROOT,
-    Trees,
-    backup,
-    canonicalize_hidden,
-    expand,
-    init_tree,
-    most_visited,
-    simulate,
-    write_visit_shares,
-)
-from montecristo_env.agent import Evaluation, PublicView
-from montecristo_env.core.actions import COUNT
+from montecristo_agents.search_agent import SearchAgent, simulations_from, whole_number
+from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.chance import random_choice
 from montecristo_env.core.constants import MAX_PLAYERS
-from montecristo_env.core.jit import entry_point, kernel, local_array
-from montecristo_env.core.layout import (
-    STATE,
-    Float64s,
-    Float64Table,
-    Int64s,
-    Row,
-    States,
-    UInt64s,
-    aligned_empty,
-)
+from montecristo_env.core.jit import bind, copy_bytes, entry_point, kernel, local_array
+from montecristo_env.core.layout import STATE, Float32Table, Row, States, aligned_empty
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.threads import ALL_CORES, parallel_for
+from montecristo_env.threads import parallel_for
 
 SIMULATIONS = 800
-MOST_SIMULATIONS = 100_000
 MOST_ROUNDS = 100
 ROLLOUTS = ("greedy", "random")
+ROWS_PER_THREAD = 8  # that are worth a thread
 
 # --- found by matches between versions
 ROUNDS = 2  # one was as good for a few hundred simulations in an earlier version, but worse for more, at equal time
-C_PUCT = 0.4  # how much the search trusts greedy's idea of a move that was tried seldom; 0.2 and 0.8 won less
 PRIOR_FLOOR = 0.05  # how likely a move is that greedy does not like at all, compared with its own
+_ROW_BYTES = STATE.itemsize
 
-_NO_SHARES, _NO_VALUES = np.zeros((0, 0)), np.zeros(0)
 
-
-class MctsAgent:
-    """Searches for a move with so many simulations: `mcts:800`, `mcts:800:rollout=random`, `mcts:800:rounds=3`.
-
-    A simulation redraws what is hidden, goes down the tree of the moves tried so far to a position that is new, plays
-    on from there, and backs up the heuristic value of where it ends (see `heuristic_value`). What is drawn is the same
-    for the first try of each move, for the second, and so on, so that luck favours none. On the way down a move is
-    chosen for its mean value and for its prior, the greedy player's value of it, which counts less the more often the
-    move was tried. The move tried most often is played. All randomness comes from the random stream of each game.
+def mcts(settings: str = str(SIMULATIONS)) -> SearchAgent:
+    """Searches with rollouts, so many simulations per decision: `mcts:800`, `mcts:800:rollout=random:rounds=3`.
 
     Args:
-        settings: the number of simulations per decision, then settings, all separated by colons. `rollout=greedy` or
-            `rollout=random`: who plays on from the new move. `rounds=N`: until N rounds of the slide have begun,
-            or the game is over; with 0 there is no rollout.
+        settings: the number of simulations, then settings, all separated by colons. `rollout=greedy` or
+            `rollout=random`: who plays on from a new position. `rounds=N`: until N rounds of the slide have begun, or
+            the game is over; with 0 there is no rollout.
+    """
+    simulations, *options = settings.split(":")
+    number, rollout, rounds = simulations_from(simulations), ROLLOUTS[0], ROUNDS
+    for option in options:
+        name, _, value = option.partition("=")
+        if name == "rollout" and value in ROLLOUTS:
+            rollout = value
+        elif name == "rounds":
+            rounds = whole_number("rounds", value, 0, MOST_ROUNDS)
+        else:
+            raise InvalidArgument(
+                f"{option!r} is no setting of mcts: these are rollout={' or rollout='.join(ROLLOUTS)}, and rounds=N"
+            )
+    return SearchAgent(partial(RolloutEvaluator, rollout, rounds), number, f"mcts:{settings}", win_weight=1.0)
+
+
+class RolloutEvaluator:
+    """Likes moves as the greedy player does, and plays on to the heuristic value of a later position.
+
+    Args:
+        rollout: "greedy" or "random": who plays on.
+        rounds: until so many rounds of the slide have begun, or the game is over.
+        threads: that may share the rows.
     """
 
-    def __init__(self, settings: str = str(SIMULATIONS)) -> None:
-        simulations, *options = settings.split(":")
-        self.simulations = whole_number("the number of simulations", simulations, 1, MOST_SIMULATIONS)
-        self.rollout = ROLLOUTS[0]
-        self.rounds = ROUNDS
-        for option in options:
-            name, _, value = option.partition("=")
-            if name == "rollout" and value in ROLLOUTS:
-                self.rollout = value
-            elif name == "rounds":
-                self.rounds = whole_number("rounds", value, 0, MOST_ROUNDS)
-            else:
-                raise InvalidArgument(
-                    f"{option!r} is no setting of mcts: these are rollout={' or rollout='.join(ROLLOUTS)}, and rounds=N"
-                )
-        self.name = f"mcts:{settings}"
+    def __init__(self, rollout: str = ROLLOUTS[0], rounds: int = ROUNDS, threads: int = 1) -> None:
+        self.rollout, self.rounds, self.threads = rollout, rounds, threads
+        self._bind(aligned_empty(0, STATE))
 
-    def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One legal action per row."""
-        return self._search(games, rows, _NO_SHARES, _NO_VALUES)
+    def evaluate(self, rows: States) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The logits of legal actions, and the share of the win of each seat; both until the next call."""
+        if rows is not self._rows:
+            self._bind(rows)
+        parallel_for(self._evaluate, size=rows.size, threads=self.threads, least=ROWS_PER_THREAD)
+        return self._found
 
-    def evaluate(self, games: PublicView, rows: NDArray[np.int64]) -> Evaluation:
-        """How often it tried each action, and what the tries led to, as the reward "win"."""
-        shares, values = np.zeros((rows.size, COUNT)), np.zeros(rows.size)
-        self._search(games, rows, shares, values)
-        players = games.num_players[rows]
-        return Evaluation(shares, (players * values - 1) / (players - 1))
-
-    def _search(
-        self, games: PublicView, rows: NDArray[np.int64], shares: NDArray[np.float64], expected: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        keys = games.random_keys(rows)
-        roots = games.resample_hidden(keys, rows).states
-        parts = min(ALL_CORES, roots.size)
-        actions = np.empty(roots.size, np.int64)
-        parallel_for(
-            search_games,
-            roots,
-            keys,
-            self.simulations,
-            self.rollout == "greedy",
-            self.rounds,
-            np.empty((parts, (1 + self.simulations) * MOST_CHOICES), NODE),
-            aligned_empty(parts, STATE),
-            np.empty((parts, MAX_PLAYERS)),
-            actions,
-            shares,
-            expected,
-            size=parts,
-            threads=ALL_CORES,
-        )
-        return actions
-
-
-def whole_number(what: str, text: str, lowest: int, highest: int) -> int:
-    """The number that a setting gives."""
-    if not (text.isascii() and text.isdecimal()) or not lowest <= int(text) <= highest:
-        raise InvalidArgument(f"{what} must be a whole number from {lowest} to {highest}, but is {text!r}")
-    return int(text)
+    def _bind(self, rows: States) -> None:
+        """Room for what is found out about these rows."""
+        found = np.zeros((rows.size, COUNT), np.float32), np.zeros((rows.size, MAX_PLAYERS), np.float32)
+        room = aligned_empty(rows.size, STATE)
+        self._evaluate = bind(evaluate_by_rollout, rows, self.rollout == "greedy", self.rounds, room, *found)
+        self._rows, self._found = rows, found
 
 
 @entry_point
-def search_games(
-    roots: States,
-    keys: UInt64s,
-    simulations: int,
+def evaluate_by_rollout(
+    rows: States,
     greedily: bool,
     rounds: int,
-    trees: Trees,
     games: States,
-    values: Float64Table,
-    out: Int64s,
-    shares: Float64Table,
-    expected: Float64s,
+    logits: Float32Table,
+    shares: Float32Table,
     begin: int,
     end: int,
 ) -> None:
-    """The best action of every root; unless `shares` is empty, also how often each was tried, and with what values.
-
-    A part of the work, with a tree of its own, is every so many-th root.
-    """
-    parts = len(trees)
-    choice_values, priors = local_array(MOST_CHOICES, np.int64), local_array(MOST_CHOICES, np.float64)
-    features = local_array(len(FEATURES), np.float64)
-    for part in range(begin, end):
-        for k in range(part, len(roots), parts):
-            canonicalize_hidden(roots[k])
-            search(
-                roots[k],
-                keys[k],
-                simulations,
-                greedily,
-                rounds,
-                trees[part],
-                games[part],
-                values[part],
-                choice_values,
-                priors,
-                features,
-            )
-            out[k] = most_visited(trees[part])
-            if shares.size > 0:
-                expected[k] = write_visit_shares(trees[part], shares[k])
-
-
-@kernel
-def search(
-    root: Row,
-    key: np.uint64,
-    simulations: int,
-    greedily: bool,
-    rounds: int,
-    tree: np.ndarray,
-    s: Row,
-    values: np.ndarray,
-    choice_values: np.ndarray,
-    priors: np.ndarray,
-    features: np.ndarray,
-) -> None:
-    """Grows a tree from the root, by the moves of one position with every simulation."""
-    size = grow(tree, init_tree(tree), ROOT, root, choice_values, priors)
-    for _ in range(simulations):
-        leaf = simulate(tree, root, key, s, C_PUCT)
-        size = grow(tree, size, leaf, s, choice_values, priors)
+    """Writes logits of legal actions, and shares, but for games that are over; `games` is room for as many rows."""
+    choice_values, features = local_array(MOST_CHOICES, np.int64), local_array(len(FEATURES), np.float64)
+    values = local_array(MAX_PLAYERS, np.float64)
+    for k in range(begin, end):
+        if rows[k].legal == NOTHING:
+            continue
+        s = games[k]
+        copy_bytes(s.bytes, 0, rows[k].bytes, 0, _ROW_BYTES)
+        write_logits(s, choice_values, logits[k])
         roll_out(s, greedily, int(s.round_number) + rounds)
         evaluate(s, features, values)
-        backup(tree, leaf, values)
+        for seat in range(MAX_PLAYERS):
+            shares[k, seat] = values[seat] if seat < s.num_players else 0.0
 
 
 @kernel
-def grow(tree: np.ndarray, size: int, node: int, s: Row, choice_values: np.ndarray, priors: np.ndarray) -> int:
-    """Adds the moves that are missing in a position, as likely as greedy likes them; the new size of the tree."""
-    if s.legal == NOTHING:
-        return size
+def write_logits(s: Row, choice_values: np.ndarray, logits: np.ndarray) -> None:
+    """How much greedy likes each legal action."""
     choice_values[:] = NOT_VALUED
-    priors[:] = 0.0
-    best = greedy_choice(s, choice_values)
-    total = 0.0
-    for choice in range(MOST_CHOICES):
+    best, first = greedy_choice(s, choice_values), int(FIRST[s.decision])
+    for choice in range(int(FIRST[s.decision + 1]) - first):
         if s.legal & bit(choice) != NOTHING:
             liked = 1.0 if choice == best else relative_value(choice_values, best, choice)
-            priors[choice] = PRIOR_FLOOR + liked * liked
-            total += priors[choice]
-    priors /= total
-    return expand(tree, size, node, s, priors)
+            logits[first + choice] = np.log(PRIOR_FLOOR + liked * liked)
 
 
 @kernel

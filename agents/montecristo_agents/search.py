@@ -9,8 +9,9 @@ simulations among them (Danihelka et al., "Policy improvement by planning with G
 is a player; with noise its improved policy is a target to learn from.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Annotated, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,10 @@ from montecristo_agents.tree import (
     move_of,
     select_child,
 )
-from montecristo_env.core.actions import FIRST
+from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.core.chance import stream
 from montecristo_env.core.constants import MAX_PLAYERS, NONE
-from montecristo_env.core.jit import Array, copy_bytes, entry_point, kernel, local_array
+from montecristo_env.core.jit import Array, bind, copy_bytes, entry_point, kernel, local_array
 from montecristo_env.core.layout import STATE, Float32Table, Int64s, Int64Table, Row, States, UInt64s, aligned_zeros
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
@@ -86,8 +87,8 @@ class Evaluator(Protocol):
     def evaluate(self, rows: States) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The logits of all actions, (K, actions.COUNT), and the share of each seat, (K, 4).
 
-        Shares are from 0 to 1 and sum to 1; seats that nobody holds have 0. What is hidden in the rows is redrawn, and
-        no evaluator should look at it. Rows of games that are over may get anything.
+        Shares are from 0 to 1 and sum to 1; seats that nobody holds have 0. What is hidden in the rows is redrawn; who
+        plays on from them plays with copies. Rows of games that are over may get anything.
         """
 
 
@@ -108,6 +109,15 @@ def considered_visits(moves: int, simulations: int) -> list[int]:
             visits[:left] = [count + 1 for count in visits[:left]]
         left = max(2, left // 2)
     return schedule[:simulations]
+
+
+@lru_cache(4)
+def schedules(budgets: tuple[int, ...]) -> NDArray[np.int64]:
+    """The considered visits for each number of moves, one after the other, with the budget of each."""
+    found = np.zeros((len(budgets), max(budgets)), np.int64)
+    for moves, budget in enumerate(budgets, 1):
+        found[moves - 1, :budget] = considered_visits(moves, budget)
+    return found
 
 
 class Search:
@@ -139,21 +149,27 @@ class Search:
             raise InvalidArgument(
                 f"a search needs a game or more, and a simulation or more each, but got {size} and {list(budgets)}"
             )
-        most = max(budgets)
-        self.evaluator = evaluator
-        self.noise, self.win_weight, self.threads = float(noise), float(win_weight), threads
-        self.best_response = bool(best_response)
+        self.evaluator, self.threads = evaluator, threads
         self.searches = np.zeros(size, SEARCH)
         """Their states and results, `SEARCH`; those that are done wait for `start`."""
-        self._budgets = np.array(budgets, np.int64)
-        self._schedules = np.zeros((len(budgets), most), np.int64)
-        for moves, budget in enumerate(budgets, 1):
-            self._schedules[moves - 1, :budget] = considered_visits(moves, budget)
+        self.searches["done"] = True
         self.roots = aligned_zeros(size, STATE)
         """The positions that are searched from, without a trace of what is hidden."""
         self._leaves = aligned_zeros(size, STATE)
-        self._trees = np.empty((size, 1 + (most + 1) * MOST_CHOICES), NODE)
-        self.searches["done"] = True
+        self._logits, self._values = np.zeros((size, COUNT), np.float32), np.zeros((size, MAX_PLAYERS), np.float32)
+        self._trees = np.empty((size, 1 + (max(budgets) + 1) * MOST_CHOICES), NODE)
+        games = self.roots, self.searches, self._trees, self._leaves
+        self._simulate = bind(simulate_games, *games, schedules(tuple(budgets)), bool(best_response))
+        self._expand = bind(
+            expand_trees,
+            *games,
+            self._logits,
+            self._values,
+            np.array(budgets, np.int64),
+            float(noise),
+            float(win_weight),
+            bool(best_response),
+        )
 
     def start(self, games: NDArray[np.int64], rows: States, keys: NDArray[np.uint64]) -> None:
         """Begins new searches in some of the games.
@@ -163,33 +179,13 @@ class Search:
             rows: their positions, (K,). They are copied, and what is hidden in them has no influence.
             keys: from which all chance of each search follows, (K,).
         """
-        self._run(start_searches, games, rows, keys, self.roots, self.searches, size=games.size)
+        self._share(bind(start_searches, games, rows, keys, self.roots, self.searches), games.size)
 
     def tick(self) -> None:
         """One simulation in every search that is not done, or a part of one (see `best_response`)."""
-        self._run(
-            simulate_games,
-            self.roots,
-            self.searches,
-            self._trees,
-            self._leaves,
-            self._schedules,
-            self.best_response,
-        )
-        logits, values = self.evaluator.evaluate(self._leaves)
-        self._run(
-            expand_trees,
-            self.roots,
-            self.searches,
-            self._trees,
-            self._leaves,
-            logits,
-            values,
-            self._budgets,
-            self.noise,
-            self.win_weight,
-            self.best_response,
-        )
+        self._share(self._simulate, self.searches.size)
+        self._logits[:], self._values[:] = self.evaluator.evaluate(self._leaves)
+        self._share(self._expand, self.searches.size)
 
     def run(self, rows: States, keys: NDArray[np.uint64]) -> NDArray[np.void]:
         """Searches from these positions, one for every game, until all are done; the results, `SEARCH`."""
@@ -198,8 +194,8 @@ class Search:
             self.tick()
         return self.searches
 
-    def _run(self, function: Any, *args: Any, size: int | None = None) -> None:
-        parallel_for(function, *args, size=size or self.searches.size, threads=self.threads, least=GAMES_PER_THREAD)
+    def _share(self, function: Callable[[int, int], None], size: int) -> None:
+        parallel_for(function, size=size, threads=self.threads, least=GAMES_PER_THREAD)
 
 
 # --- Compiled --------------------------------------------------------------------------------------------------------
@@ -246,7 +242,7 @@ def simulate_games(
         if searches[i].done:
             continue
         if searches[i].simulations == NONE:
-            copy_bytes(leaves[i].bytes, 0, roots[i].bytes, 0, _ROW_BYTES)
+            determinize(roots[i], stream(searches[i].key, 0), leaves[i])
             continue
         if not searches[i].halfway:
             wanted = schedules[searches[i].considered - 1, searches[i].simulations]

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env.core.actions import FIRST
-from montecristo_env.core.chance import resample_hidden, stream
+from montecristo_env.core.chance import resample_hidden
 from montecristo_env.core.constants import HIDDEN_SLOTS, MAX_PLAYERS, NONE, TOKEN_TYPES, TOKENS
 from montecristo_env.core.jit import Array, copy_bytes, kernel
 from montecristo_env.core.layout import STATE, Row
 from montecristo_env.core.legal import NOTHING, bit
-from montecristo_env.core.rules import play
 
 NODE = np.dtype(
     [
@@ -151,22 +150,6 @@ def unexpanded_moves(tree: np.ndarray, node: int, s: Row) -> tuple[np.uint64, fl
 
 
 @kernel
-def simulate(tree: np.ndarray, root: Row, key: np.uint64, s: Row, c_puct: float) -> int:
-    """Plays the most promising moves until one is missing in the tree, or the game is over; that node.
-
-    The first try of every move at the root is played in one and the same redrawn game, the second tries in another
-    one, and so on: all moves have the same luck, which would otherwise hide how good they are.
-    """
-    node, best = ROOT, select_child(tree, ROOT, root, c_puct)
-    determinize(root, stream(key, 0 if best == NONE else int(tree[best].visits)), s)
-    while best != NONE:
-        node = best
-        play(s, choice_of(s, tree[node].move))
-        best = select_child(tree, node, s, c_puct)
-    return node
-
-
-@kernel
 def select_child(tree: np.ndarray, node: int, s: Row, c_puct: float) -> int:
     """The child with the best value and the most likely to be better still; NONE if a legal move has no child yet."""
     missing, mean = unexpanded_moves(tree, node, s)  # the mean is the value of untried ones
@@ -196,46 +179,3 @@ def backup(tree: np.ndarray, leaf: int, values: np.ndarray) -> None:
         tree[node].total += values[player_of(tree[node].move)]
         node = int(tree[node].parent)
     tree[ROOT].visits += 1
-
-
-@kernel
-def most_visited(tree: np.ndarray) -> int:
-    """The action at the root that was tried most; of several the one with the best values, then the likeliest.
-
-    NONE if the game is over.
-    """
-    best = int(tree[ROOT].first_child)
-    if best == NONE:
-        return NONE
-    child = best
-    while child != NONE:
-        if is_better(tree[child], tree[best]):
-            best = child
-        child = int(tree[child].next_sibling)
-    return action_of(tree[best].move)
-
-
-@kernel
-def is_better(node: Row, other: Row) -> bool:
-    """Whether a move is better than another one, as far as the search knows."""
-    if node.visits != other.visits:
-        return bool(node.visits > other.visits)
-    if node.total != other.total:
-        return bool(node.total > other.total)
-    return bool(node.prior > other.prior)
-
-
-@kernel
-def write_visit_shares(tree: np.ndarray, shares: np.ndarray) -> float:
-    """Which share of the tries at the root each action had, into zeros; the mean of their values, 0 without any."""
-    visits, total = 0, 0.0
-    child = int(tree[ROOT].first_child)
-    while child != NONE:
-        visits += int(tree[child].visits)
-        total += tree[child].total
-        shares[action_of(tree[child].move)] += tree[child].visits
-        child = int(tree[child].next_sibling)
-    if visits == 0:
-        return 0.0
-    shares /= visits
-    return total / visits

@@ -19,8 +19,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 from montecristo_agents.arena import play
 from montecristo_agents.entity import EntityNetwork
-from montecristo_agents.guided import SearchAgent
 from montecristo_agents.policy import PolicyAgent
+from montecristo_agents.search_agent import NetworkSearchAgent
 from montecristo_env import Agent
 from montecristo_env.commands import CANNOT_WRITE, resumable
 from montecristo_env.errors import InvalidArgument, MonteCristoError
@@ -221,14 +221,14 @@ def win_rates(settings: RunSettings, network: EntityNetwork, past: Sequence[Agen
             for rate in _win_rates(settings, alone, [hardest], players, deals // 2).values():
                 rates[f"win_rate/{hardest}_{players}p"] = rate
     if simulations := settings.evaluate_simulations:
-        searching = SearchAgent(network, simulations)
+        searching = NetworkSearchAgent(network, simulations)
         for rate in _win_rates(settings, searching, [hardest], 2, deals // 2).values():
             rates[f"win_rate/{hardest}_search_{simulations}"] = rate
     return rates
 
 
 def _win_rates(
-    settings: RunSettings, agent: PolicyAgent | SearchAgent, others: list[str | Agent], players: int, deals: int
+    settings: RunSettings, agent: PolicyAgent | NetworkSearchAgent, others: list[str | Agent], players: int, deals: int
 ) -> dict[int, float]:
     """What the agent wins against each of the others, by their place; those that it has not met are missing."""
     agent.name = _LEARNER

@@ -796,64 +796,22 @@ function asReward(share, players) {
   return (players * share - 1) / (players - 1);
 }
 
-class MctsAgent extends Agent {
-  #search(game) {
-    const { engine } = this;
-    const { search, state } = engine.description;
-    const simulations = Math.max(1, this.simulations ?? 800);
-    const key = game.drawKey();
-    return engine.withRow(game.bytes, () => {
-      const nodes = (1 + simulations) * search.most_choices;
-      const trees = [engine.keep(nodes * search.node_bytes), 1, nodes];
-      const [games, values] = [[engine.keep(state.bytes), 1], [engine.keep(4 * WORD), 1, 4]];
-      const count = engine.actions.length;
-      const found = engine.keep((count + 1) * WORD);
-      engine.memory.fill(0, found, found + (count + 1) * WORD);
-      engine.writeWord(engine.word, key);
-      const [keys, out] = [[engine.word, 1], [engine.found, 1]];
-      const results = [out, [found, 1, count], [found + count * WORD, 1]];
-      engine.call("mcts_search_games", engine.state, keys, simulations, true, search.rounds, trees, games, values, ...results, 0, 1);
-      const shares = new Float64Array(engine.wasm.memory.buffer.slice(found, found + (count + 1) * WORD));
-      return { action: Number(engine.readWord(engine.found)), found: shares };
-    });
-  }
-
+/** Plays what the search finds (see `montecristo_agents.search`). A subclass has an `evaluator` and a `winWeight`. */
+class SearchAgent extends Agent {
   choose(game) {
-    return this.#search(game).action;
+    return Number(this.search(game).action);
   }
 
   evaluate(game) {
-    const { found } = this.#search(game.copy());
-    const value = asReward(found[found.length - 1], game.players);
-    return { probabilities: new Map(game.legalActions().map((code) => [code, found[code]])), value };
-  }
-}
-
-class AlphaZeroAgent extends Agent {
-  choose(game) {
-    if (this.simulations) return Number(this.#search(game).action);
-    const { logits } = this.engine.network.evaluate(game);
-    return game.legalActions().reduce((best, code) => (logits[code] > logits[best] ? code : best));
+    const { policy, values } = this.search(game.copy());
+    const first = this.engine.description.first[game.field("decision")];
+    const probabilities = new Map(game.legalActions().map((code) => [code, policy[code - first]]));
+    return { probabilities, value: asReward(values[game.field("current_player")], game.players) };
   }
 
-  evaluate(game) {
-    const { logits, wins } = this.engine.network.evaluate(game);
-    const legal = game.legalActions();
-    const highest = Math.max(...legal.map((code) => logits[code]));
-    let weights = legal.map((code) => Math.exp(logits[code] - highest));
-    if (this.simulations) {
-      const first = this.engine.description.first[game.field("decision")];
-      const { policy } = this.#search(game.copy());
-      weights = legal.map((code) => policy[code - first]);
-    }
-    const total = weights.reduce((a, b) => a + b, 0);
-    return { probabilities: new Map(legal.map((code, i) => [code, weights[i] / total])), value: asReward(wins[0], game.players) };
-  }
-
-  #search(game) {
+  search(game) {
     const { engine, simulations } = this;
-    const { network } = engine;
-    const { state: layout, node_bytes: nodeBytes, most_choices: choices, win_weight: winWeight } = engine.description.search;
+    const { state: layout, node_bytes: nodeBytes, most_choices: choices } = engine.description.search;
     const key = game.drawKey();
     return engine.withRow(game.bytes, () => {
       const nodes = 1 + (simulations + 1) * choices;
@@ -863,27 +821,77 @@ class AlphaZeroAgent extends Agent {
       const schedules = [engine.keep(MOST_CONSIDERED * simulations * WORD), MOST_CONSIDERED, simulations];
       const budgets = [engine.keep(MOST_CONSIDERED * WORD), MOST_CONSIDERED];
       const shares = [engine.keep(4 * 4), 1, 4];
+      const { logits, evaluate } = this.evaluator(leaf, shares);
       const go = engine.bind("search_simulate_games", root, search, tree, leaf, schedules, false, 0, 1);
-      const bySeat = engine.bind("entity_by_seat", leaf, network.utilities, shares, 0, 1);
-      const settings = [budgets, { float: 0 }, { float: winWeight }, false, 0, 1];
-      const expand = engine.bind("search_expand_trees", root, search, tree, leaf, network.logits, shares, ...settings);
+      const settings = [budgets, { float: 0 }, { float: this.winWeight }, false, 0, 1];
+      const expand = engine.bind("search_expand_trees", root, search, tree, leaf, logits, shares, ...settings);
       const visits = new BigInt64Array(engine.wasm.memory.buffer, schedules[0], MOST_CONSIDERED * simulations);
       for (let moves = 1; moves <= MOST_CONSIDERED; moves++) {
         consideredVisits(moves, simulations).forEach((count, i) => (visits[(moves - 1) * simulations + i] = BigInt(count)));
       }
       new BigInt64Array(engine.wasm.memory.buffer, budgets[0], MOST_CONSIDERED).fill(BigInt(simulations));
+      engine.memory.fill(0, shares[0], shares[0] + 4 * 4);
       engine.writeWord(engine.word, key);
       engine.call("search_start_searches", [engine.zero, 1], engine.state, [engine.word, 1], root, search, 0, 1);
       const [, doneAt] = layout.fields.done;
       while (!engine.memory[search[0] + doneAt]) {
         go();
-        network.run(leaf[0]);
-        bySeat();
+        evaluate();
         expand();
       }
       const bytes = engine.memory.slice(search[0], search[0] + layout.bytes);
-      return { action: readField(bytes, layout, "action"), policy: readField(bytes, layout, "policy") };
+      return Object.fromEntries(["action", "policy", "values"].map((name) => [name, readField(bytes, layout, name)]));
     });
+  }
+}
+
+class MctsAgent extends SearchAgent {
+  constructor(engine, simulations = 800, name) {
+    super(engine, Math.max(1, simulations), name);
+    this.winWeight = 1;
+  }
+
+  evaluator(leaf, shares) {
+    const { engine } = this;
+    const logits = [engine.keep(4 * engine.actions.length), 1, engine.actions.length];
+    const room = [engine.keep(engine.rowBytes), 1];
+    const { rounds } = engine.description.search;
+    return { logits, evaluate: engine.bind("mcts_evaluate_by_rollout", leaf, true, rounds, room, logits, shares, 0, 1) };
+  }
+}
+
+class AlphaZeroAgent extends SearchAgent {
+  constructor(engine, simulations, name) {
+    super(engine, simulations, name);
+    this.winWeight = engine.description.search.win_weight;
+  }
+
+  choose(game) {
+    if (this.simulations) return super.choose(game);
+    const { logits } = this.engine.network.evaluate(game);
+    return game.legalActions().reduce((best, code) => (logits[code] > logits[best] ? code : best));
+  }
+
+  /** What it may expect is what the network says without search. */
+  evaluate(game) {
+    const { logits, wins } = this.engine.network.evaluate(game);
+    const value = asReward(wins[0], game.players);
+    if (this.simulations) return { ...super.evaluate(game), value };
+    const legal = game.legalActions();
+    const highest = Math.max(...legal.map((code) => logits[code]));
+    const weights = legal.map((code) => Math.exp(logits[code] - highest));
+    const total = weights.reduce((a, b) => a + b, 0);
+    return { probabilities: new Map(legal.map((code, i) => [code, weights[i] / total])), value };
+  }
+
+  evaluator(leaf, shares) {
+    const { network } = this.engine;
+    const bySeat = this.engine.bind("entity_by_seat", leaf, network.utilities, shares, 0, 1);
+    const evaluate = () => {
+      network.run(leaf[0]);
+      bySeat();
+    };
+    return { logits: network.logits, evaluate };
   }
 }
 

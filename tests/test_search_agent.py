@@ -1,4 +1,4 @@
-"""The players that search with a network at their side."""
+"""The players that search: in batches, repeatable, with any evaluator; and those with a network."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import pytest
 from numpy.typing import NDArray
 
 from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, F, Table
-from montecristo_agents import guided, models, search
+from montecristo_agents import models, search, search_agent
 from montecristo_agents.arena import play
 from montecristo_agents.entity import EntityNetwork, Sizes, shapes
-from montecristo_agents.guided import SearchAgent, alphazero, policy_mcts
 from montecristo_agents.models import InvalidModel
 from montecristo_agents.policy import PolicyAgent
+from montecristo_agents.search_agent import NetworkSearchAgent, SearchAgent, alphazero, policy_mcts
 from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView
 from montecristo_env.agent import Agent
+from montecristo_env.core.actions import COUNT
+from montecristo_env.core.layout import States
 from shell_helpers import run_python
 
 SIZES = Sizes(8, 12, 16)
@@ -69,7 +71,7 @@ def answers(agent: Agent, games: GameBatch) -> NDArray[np.int64]:
 
 def test_plays_whole_games_of_all_sizes() -> None:
     games = GameBatch(9, np.resize([2, 3, 4], 9), seed=0)
-    agent = SearchAgent(network(), 6)
+    agent = NetworkSearchAgent(network(), 6)
     while not games.over.all():
         rows = np.flatnonzero(~games.over)
         games.step(agent.act(PublicView(games), rows), rows)
@@ -78,18 +80,18 @@ def test_plays_whole_games_of_all_sizes() -> None:
 
 def test_same_seeds_give_same_play_whatever_else_is_in_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     games = middle_games(12)
-    agent = SearchAgent(network(), 40)
+    agent = NetworkSearchAgent(network(), 40)
     together = answers(agent, games)
     np.testing.assert_array_equal(answers(agent, games), together)
     rows = np.array([2, 3, 7])
     np.testing.assert_array_equal(agent.act(PublicView(games.copy()), rows), together[rows])
-    monkeypatch.setattr(guided, "GAMES_AT_ONCE", 5)
+    monkeypatch.setattr(search_agent, "GAMES_AT_ONCE", 5)
     monkeypatch.setattr(search, "GAMES_PER_THREAD", 1)
     np.testing.assert_array_equal(answers(agent, games), together)
 
 
 def test_games_that_differ_only_in_what_is_hidden_get_the_same_action() -> None:
-    agent = SearchAgent(network(), 40)
+    agent = NetworkSearchAgent(network(), 40)
     for decisions in (0, 60, 120):
         games = middle_games(20, decisions)
         others = games.resample_hidden(np.random.default_rng(decisions))
@@ -100,7 +102,9 @@ def test_games_that_differ_only_in_what_is_hidden_get_the_same_action() -> None:
 
 def test_one_simulation_plays_as_the_network_says() -> None:
     games = middle_games(30)
-    np.testing.assert_array_equal(answers(SearchAgent(network(), 1), games), answers(PolicyAgent(network()), games))
+    np.testing.assert_array_equal(
+        answers(NetworkSearchAgent(network(), 1), games), answers(PolicyAgent(network()), games)
+    )
 
 
 def test_finds_the_move_that_wins_at_once_though_the_network_likes_another() -> None:
@@ -116,24 +120,45 @@ def test_finds_the_move_that_wins_at_once_though_the_network_likes_another() -> 
     table.play("put F", "put A", "put B")
     likes = network_that_likes("stop taking")
     assert answers(PolicyAgent(likes), table.games)[0] == CODE["stop taking"]
-    assert answers(SearchAgent(likes, 300), table.games)[0] == CODE["take R3"]
+    assert answers(NetworkSearchAgent(likes, 300), table.games)[0] == CODE["take R3"]
+
+
+class LowCodes:
+    """An evaluator of its own kind: it likes low codes, and everybody may expect the same."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def evaluate(self, rows: States) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        seated = np.arange(4) < rows["num_players"][:, None]
+        logits = np.tile(-np.arange(COUNT, dtype=np.float32), (len(rows), 1))
+        return logits, (seated / seated.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_any_evaluator_plugs_in() -> None:
+    games = middle_games(9)
+    agent = SearchAgent(LowCodes, 10, "lowest")
+    np.testing.assert_array_equal(answers(agent, games), games.action_mask().argmax(axis=1))
+    found = agent.evaluate(PublicView(games), np.arange(9))
+    np.testing.assert_allclose(found.values, 0, atol=1e-6)
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
 
 
 def test_says_how_likely_legal_actions_are() -> None:
     games = middle_games(12)
-    found = SearchAgent(network(), 8).evaluate(PublicView(games), np.arange(12))
+    found = NetworkSearchAgent(network(), 8).evaluate(PublicView(games), np.arange(12))
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
     assert (found.probabilities[games.action_mask() == 0] == 0).all()
     assert (np.abs(found.values) <= 1).all()
 
 
 def test_compiled_and_interpreted_search_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = answers(SearchAgent(network(), 6), middle_games(3))
+    compiled = answers(NetworkSearchAgent(network(), 6), middle_games(3))
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     done = run_python(
         "import sys; sys.path.insert(0, 'tests')\n"
-        "from test_guided import SearchAgent, answers, middle_games, network\n"
-        "print(*answers(SearchAgent(network(), 6), middle_games(3)))\n"
+        "from test_search_agent import NetworkSearchAgent, answers, middle_games, network\n"
+        "print(*answers(NetworkSearchAgent(network(), 6), middle_games(3)))\n"
     )
     assert done.stdout.split() == [str(action) for action in compiled], done.stderr
 
@@ -176,8 +201,8 @@ def test_alphazero_plays_the_shipped_network_with_and_without_search() -> None:
     games = middle_games(6)
     alone, searching = alphazero(), alphazero("64")
     assert isinstance(alone, PolicyAgent) and alone.name == "alphazero"
-    assert isinstance(searching, SearchAgent) and (searching.name, searching.simulations) == ("alphazero:64", 64)
-    for agent, same in ((alone, PolicyAgent(network())), (searching, SearchAgent(network(), 64))):
+    assert isinstance(searching, NetworkSearchAgent) and (searching.name, searching.simulations) == ("alphazero:64", 64)
+    for agent, same in ((alone, PolicyAgent(network())), (searching, NetworkSearchAgent(network(), 64))):
         np.testing.assert_array_equal(answers(agent, games), answers(same, games))
     warm = alphazero("temperature=0.5:lookahead=2")
     assert isinstance(warm, PolicyAgent) and (warm.temperature, warm.lookahead) == (0.5, 2)
