@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -221,14 +222,39 @@ def test_bad_input_throws_an_error_with_a_name_and_changes_nothing(ask: Ask) -> 
     assert "2 to 4" in found["no players"][1]
 
 
-def test_the_declared_types_name_what_the_module_exports() -> None:
+def test_garbage_is_refused_by_name_and_changes_nothing(ask: Ask) -> None:
+    found = ask("garbage")
+    assert found["wrong"] == []
+    assert found["refused"] > 50 * found["tried"]
+
+
+INTERNAL = {
+    "Engine": set("wasm description codes row counts mask zero word found block state memory".split())
+    | set("keep withRow arrange call bind writeWord readWord".split()),
+    "Game": {"setup", "moments"},
+    "Network": {"run", "seen", "logits", "utilities", "wins"},
+    "Agent": {"engine", "simulations", "choose", "think"},
+}
+"""What the module needs itself, and does not declare."""
+
+
+def test_the_declared_types_are_those_of_the_module(ask: Ask) -> None:
     declared = (SCRIPTS / "montecristo.d.ts").read_text()
-    script = "import(process.argv[1]).then((m) => console.log(JSON.stringify(Object.keys(m))))"
-    names = subprocess.run(
-        ["node", "-e", script, SCRIPTS / "montecristo.js"], capture_output=True, text=True, check=True
-    ).stdout
-    for name in json.loads(names):
+    found = ask("members")
+    for name in found["exports"]:
         assert f"export class {name} " in declared or f"export function {name}(" in declared, name
+    for name, members in found["members"].items():
+        assert members_of(declared, name) == set(members) - INTERNAL[name], name
+    assert members_of(declared, "PublicState") == set(found["state"])
+    assert members_of(declared, "Ruleset") == set(found["ruleset"])
+
+
+def members_of(declared: str, name: str) -> set[str]:
+    """The members of a class or an interface in a declaration."""
+    match = re.search(rf"^export (?:class|interface) {name} {{\n(.*?)^}}", declared, re.MULTILINE | re.DOTALL)
+    assert match is not None, name
+    found = re.findall(r"^  (?:readonly )?(\w+)\??[:(]", match[1], re.MULTILINE)
+    return set(found) - {"constructor"}
 
 
 def test_the_module_was_built_from_these_sources() -> None:

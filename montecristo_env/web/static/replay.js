@@ -154,15 +154,15 @@ function drawCharts() {
       [at, one.scores[seat]],
     ]),
   );
-  const points = { levels: [0, replay.target], low: 0, high: most, lines: stairs };
-  drawChart(byId("chart"), replay.players, last, step, points, goTo);
   const values = seats.map((seat) =>
     replay.steps.flatMap(({ player, opinion }, at) =>
       player === seat && typeof opinion?.value === "number" ? [[at, opinion.value]] : [],
     ),
   );
   const found = values.flat().map(([, value]) => value);
-  byId("values").hidden = found.length === 0;
+  byId("values").hidden = found.length === 0; // first, since both share the room
+  const points = { levels: [0, replay.target], low: 0, high: most, lines: stairs };
+  drawChart(byId("chart"), replay.players, last, step, points, goTo);
   if (found.length === 0) return;
   byId("values").setAttribute("aria-label", `${evaluatorName()} of each player's chances over time, −1 to +1`);
   const content = { levels: [-1, 0, 1], low: Math.min(-1, ...found), high: Math.max(1, ...found), lines: values };
