@@ -20,8 +20,8 @@ function withoutScratch(game) {
   return bytes.fill(0, at, at + size);
 }
 
-function* positions() {
-  const rows = readFileSync(join(folder, "rows.bin"));
+function* positions(name = "rows") {
+  const rows = readFileSync(join(folder, `${name}.bin`));
   for (let at = 0; at < rows.length; at += engine.rowBytes) yield engine.gameAt(new Uint8Array(rows.subarray(at, at + engine.rowBytes)));
 }
 
@@ -53,6 +53,19 @@ const COMMANDS = {
   choices() {
     const player = engine.agent(work().agent);
     answer([...positions()].map((game) => player.act(game)));
+  },
+
+  /** What each move of a game cost and brought. */
+  async analysis() {
+    const { analyse } = await script("analysis.js");
+    const judge = engine.agent("alphazero");
+    const [moves, after] = [work(), [...positions("after")]];
+    answer(
+      [...positions()].map((game, i) => {
+        const preferred = judge.act(game);
+        return { ...analyse(network, game, moves[i], preferred, after[i]), draws: game.draws(moves[i]), preferredDraws: game.draws(preferred) };
+      }),
+    );
   },
 
   speed() {
