@@ -483,6 +483,19 @@ def test_lessons_come_one_by_one_and_can_be_skipped(browser: Browser, served: Se
     close(page)
 
 
+@pytest.mark.parametrize("size", [PHONE, {"width": 844, "height": 390}])
+def test_the_rules_begin_with_their_beginning(browser: Browser, served: Served, size: dict[str, int]) -> None:
+    page = new_page(browser, size)
+    sit_down(page, served.open_table("human", "greedy"))
+    for _ in range(2):
+        page.click("#help")
+        expect(page.locator("#rules-title")).to_be_in_viewport()
+        expect(page.locator("#rules-title")).to_be_focused()
+        page.locator("#rules-close").scroll_into_view_if_needed()
+        page.click("#rules-close")
+    close(page)
+
+
 def test_what_others_changed_is_outlined_and_the_used_marble_is_marked(browser: Browser, served: Served) -> None:
     page = new_page(browser)
     page.emulate_media(reduced_motion="reduce")
@@ -684,6 +697,26 @@ def test_a_replay_names_its_evaluator_lists_mistakes_and_opens_at_a_step(browser
     page.evaluate("location.hash = '#game=1&step=3'")
     expect(page.locator("#count")).to_contain_text("3 /")
     close(page)
+
+
+def test_charts_share_their_steps_and_everything_is_in_view(browser: Browser, tmp_path: Path) -> None:
+    games = GameBatch(1, 4, seed=2, ruleset=SHORT)
+    record = GameRecord.record(games)
+    games.play_random(10_000)
+    for event in record.events:
+        if "move" in event and not event.get("forced"):
+            event |= {"probabilities": {event["move"]: 1.0}, "value": 0.1, "loss": 0.2, "luck": [0.0] * 4}
+    write_replay(record, tmp_path / "game.html")
+    for size in (DESKTOP, {"width": 1920, "height": 1080}):
+        page = new_page(browser, size)
+        page.goto((tmp_path / "game.html").as_uri())
+        for chart in ("#chart", "#values"):
+            drawn = page.locator(f"{chart} svg").get_attribute("viewBox")
+            assert drawn == page.locator(chart).evaluate("c => `0 0 ${c.clientWidth} ${c.clientHeight}`"), chart
+        for part in (".board", ".controls", "#chart", "#values", "#choices", "#mistakes-title", "#moves"):
+            box = page.locator(part).bounding_box()
+            assert box is not None and box["height"] > 10 and box["y"] + box["height"] <= size["height"], part
+        close(page)
 
 
 def test_a_replay_on_a_phone(browser: Browser, replay: str) -> None:

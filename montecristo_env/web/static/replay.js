@@ -7,6 +7,7 @@ const { lines: svgLines, parts: svgParts, games } = JSON.parse(byId("replays").t
 const SECONDS = 1;
 const IS_EMBEDDED = location.search === "?embedded"; // in a frame of another page: it moves by itself, again and again
 const MOST_MISTAKES = 8;
+const MOST_CHOICES = 5; // that are listed, besides what was done
 const SMALLEST_MISTAKE = 0.05; // of the reward for a win
 const SMALLEST_SHOWN = 0.005;
 
@@ -92,13 +93,22 @@ function showOpinion(shown) {
   if (!annotated) return;
   const opinion = shown.opinion;
   byId("evaluator").textContent = evaluatorName();
-  byId("choices").replaceChildren(...(opinion?.choices ?? []).map((choice) => choiceLine(choice, opinion.moved)));
+  byId("choices").replaceChildren(...(opinion ? choiceLines(opinion) : []));
   if (!opinion) byId("value").textContent = "Nothing to decide here.";
   else if (opinion.value === null) byId("value").textContent = `${replay.players[shown.player].name} decides.`;
   else byId("value").textContent = `${replay.players[shown.player].name} ${signed(opinion.value)} (+1 is a win)`;
   byId("consequences").textContent = opinion ? consequences(opinion) : "";
   const best = opinion?.choices[0].target;
   if (best) for (const place of byId("board").querySelectorAll(`[data-target="${best}"]`)) place.classList.add("hinted");
+}
+
+/** The likeliest choices and what was done; all others in one line. */
+function choiceLines({ choices, moved }) {
+  const listed = choices.filter(({ words }, place) => place < MOST_CHOICES || words === moved);
+  const rest = choices.length - listed.length;
+  const left = Math.max(0, 1 - listed.reduce((sum, { probability }) => sum + probability, 0));
+  const others = rest ? [{ words: `${rest} other ${rest === 1 ? "choice" : "choices"}`, probability: left }] : [];
+  return [...listed, ...others].map((choice) => choiceLine(choice, moved));
 }
 
 function choiceLine({ words, probability }, moved) {

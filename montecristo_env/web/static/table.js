@@ -1,7 +1,7 @@
 // A table: shows what the back end says, and tells it what the person wants.
 
 import { Backend } from "./backend.js";
-import { badge, bar, Board, byId, element, entryLine, roundLine, scoreLine, signed } from "./board.js";
+import { badge, bar, Board, byId, element, entryLine, reveal, roundLine, scoreLine, signed } from "./board.js";
 import { Changes } from "./changes.js";
 import { showEnd } from "./end.js";
 import { describe, openRules, showLesson, startTeaching, startTips } from "./teach.js";
@@ -194,6 +194,7 @@ function showChoices() {
     return element("li", {}, line);
   });
   byId("choices").replaceChildren(...lines);
+  if (hint) reveal(byId("choices"), lines.find((line) => line.querySelector(".best")));
   byId("answers").replaceChildren(...table.legal.filter((choice) => !choice.target).map((choice) => answer(choice)));
 }
 
