@@ -504,6 +504,9 @@ def test_what_others_changed_is_outlined_and_the_used_marble_is_marked(browser: 
     for _ in range(14):
         assert wait_for_turn(page)
         outlined += page.locator(".board .changed").count() > 0
+        for new in page.locator("#log .now").all()[:1]:
+            top, log = new.bounding_box(), page.locator("#log").bounding_box()
+            assert top is not None and log is not None and 0 <= top["y"] - log["y"] < log["height"] - top["height"]
         marked += page.locator(".board .used").count()
         assert page.locator(".board .used").count() == (page.get_attribute("body", "data-phase") == "return_marble")
         assert page.evaluate("document.getAnimations().length") == 0
@@ -648,7 +651,9 @@ def test_bars_slider_list_and_chart_of_a_replay(browser: Browser, replay: str) -
     ]
     assert float(widths[0][:-2]) > 100 > float(widths[1][:-2])
     page.locator("#moves button").nth(10).click()
-    expect(page.locator("#moves [aria-current=step]").first).to_be_visible()
+    for step in (10, 60, 20):
+        page.locator("#slider").fill(str(step))
+        expect(page.locator("#moves [aria-current=step]").first).to_be_in_viewport()
     chart = page.locator("#chart").bounding_box()
     assert chart is not None and page.locator("#chart polyline").count() == 6
     page.mouse.click(chart["x"] + chart["width"] - 22, chart["y"] + 20)
