@@ -629,7 +629,7 @@ def test_a_replay_plays_by_itself_at_the_chosen_speed(browser: Browser, replay: 
     page.keyboard.press("Escape")
     page.locator("body").click(position={"x": 2, "y": 2})
     page.keyboard.press(" ")
-    expect(page.locator("#auto")).to_have_text("⏸ Pause")
+    expect(page.locator("#auto")).to_have_text("‖ Pause")
     page.clock.run_for(320)
     page.click("#auto")
     expect(page.locator("#auto")).to_have_text("▶ Play")

@@ -186,7 +186,7 @@ function play() {
   const speed = Number(byId("speed").value);
   clearInterval(timer);
   timer = setInterval(() => goTo(step + 1), 1000 * SECONDS * speed);
-  byId("auto").textContent = "⏸ Pause";
+  byId("auto").textContent = "‖ Pause";
   byId("auto").setAttribute("aria-label", "Pause");
 }
 
