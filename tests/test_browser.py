@@ -362,9 +362,11 @@ def is_in_view(page: Page, selector: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, served: Served, replay: str, scheme: str) -> None:
-    page = new_page(browser)
+@pytest.mark.parametrize(("scheme", "size"), [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE)])
+def test_axe_finds_nothing_serious(
+    browser: Browser, served: Served, replay: str, scheme: str, size: dict[str, int]
+) -> None:
+    page = new_page(browser, size)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     sit_down(page, served.open_table("human", "greedy", "random", "greedy"))
     for which in range(5):

@@ -227,6 +227,7 @@ function showLog() {
   });
   const log = byId("log");
   log.replaceChildren(...lines);
+  byId("news").hidden = fresh === 0;
   byId("news").textContent = fresh ? `${fresh} new ${fresh === 1 ? "line" : "lines"} in the log ↓` : "";
   const first = fresh ? lines[table.since] : undefined; // what is new stands at the top, or all of it can be seen
   log.scrollTop = first ? depth(log, first) - 4 : log.scrollHeight;
