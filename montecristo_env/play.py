@@ -50,7 +50,7 @@ class Options:
     folder: Path = Path("runs", "tables")
     """Where games are kept."""
     seed: int | None = None
-    """Same seed, same deal; by default it is unpredictable."""
+    """Same seed, same deal, as in `GameBatch(1, seed=[SEED])`; by default it is unpredictable."""
     ruleset: str = ""
     """Settings of new games that differ from the default, such as refill=short,target=30, or a JSON file of them."""
     browser: bool = True

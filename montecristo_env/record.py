@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env import render
-from montecristo_env.agent import Agent, WinEstimator, make_agent, opinion
+from montecristo_env.agent import Agent, PublicView, WinEstimator, make_agent, opinion
 from montecristo_env.analysis import Balance, analyse, balances
 from montecristo_env.core import actions, batch
 from montecristo_env.core.constants import (
@@ -378,6 +378,34 @@ class RecordedGame(_Recorder):
             raise IllegalAction(f"{code} is not legal now: legal are {self.games.action_mask()[0].nonzero()[0]}")
         del self.moments[:-1]
         self.before_step(code)
+
+    def _reached(self, event: int) -> None:
+        self.moments.append((event, public_state(self.state[0])))
+
+
+class FollowedGame(_Recorder):
+    """What happens in a game of a batch from now on, as everybody at the table sees it: for agents that tell people.
+
+    Args:
+        view: of the batch.
+        game: which game; it is followed until its next reset.
+    """
+
+    def __init__(self, view: PublicView, game: int) -> None:
+        games = view._games
+        state = games[game].states
+        n = int(state["num_players"][0])
+        super().__init__(GameRecord(n, games.ruleset, None, list(COLOURS[:n]), {}), state)
+        self.moments: list[tuple[int, dict[str, Any]]] = []
+        """The public state at the last `forget`, index -1, then that after every move, forced ones too, with the index
+        of the move in `record.events`."""
+        self.forget()
+        games.add_listener(game, self)
+
+    def forget(self) -> None:
+        """Forgets what has happened so far."""
+        self.record.events.clear()
+        self.moments[:] = [(NONE, public_state(self.state[0]))]
 
     def _reached(self, event: int) -> None:
         self.moments.append((event, public_state(self.state[0])))

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from montecristo_env import GameBatch, GameRecord, Ruleset
-from montecristo_env.games import seed_of_game
 from montecristo_env.replay import write_replay
 
 CHROMIUM = shutil.which("chromium")
@@ -363,9 +362,11 @@ def is_in_view(page: Page, selector: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, served: Served, replay: str, scheme: str) -> None:
-    page = new_page(browser)
+@pytest.mark.parametrize(("scheme", "size"), [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE)])
+def test_axe_finds_nothing_serious(
+    browser: Browser, served: Served, replay: str, scheme: str, size: dict[str, int]
+) -> None:
+    page = new_page(browser, size)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     sit_down(page, served.open_table("human", "greedy", "random", "greedy"))
     for which in range(5):
@@ -484,6 +485,19 @@ def test_lessons_come_one_by_one_and_can_be_skipped(browser: Browser, served: Se
     close(page)
 
 
+@pytest.mark.parametrize("size", [PHONE, {"width": 844, "height": 390}])
+def test_the_rules_begin_with_their_beginning(browser: Browser, served: Served, size: dict[str, int]) -> None:
+    page = new_page(browser, size)
+    sit_down(page, served.open_table("human", "greedy"))
+    for _ in range(2):
+        page.click("#help")
+        expect(page.locator("#rules-title")).to_be_in_viewport()
+        expect(page.locator("#rules-title")).to_be_focused()
+        page.locator("#rules-close").scroll_into_view_if_needed()
+        page.click("#rules-close")
+    close(page)
+
+
 def test_what_others_changed_is_outlined_and_the_used_marble_is_marked(browser: Browser, served: Served) -> None:
     page = new_page(browser)
     page.emulate_media(reduced_motion="reduce")
@@ -492,6 +506,9 @@ def test_what_others_changed_is_outlined_and_the_used_marble_is_marked(browser: 
     for _ in range(14):
         assert wait_for_turn(page)
         outlined += page.locator(".board .changed").count() > 0
+        for new in page.locator("#log .now").all()[:1]:
+            top, log = new.bounding_box(), page.locator("#log").bounding_box()
+            assert top is not None and log is not None and 0 <= top["y"] - log["y"] < log["height"] - top["height"]
         marked += page.locator(".board .used").count()
         assert page.locator(".board .used").count() == (page.get_attribute("body", "data-phase") == "return_marble")
         assert page.evaluate("document.getAnimations().length") == 0
@@ -532,7 +549,7 @@ def test_an_unknown_table_is_a_page_and_tables_can_be_deleted(browser: Browser, 
     page.get_by_role("button", name="Open the table").click()
     page.wait_for_selector("#leave")
     table = served.table(page)
-    assert table.seed == seed_of_game(7) and table.names[0] == "Ann"
+    assert table.seed == 7 and table.names[0] == "Ann"
     page.get_by_role("link", name="All tables").click()
     expect(page.locator("#tables li")).to_contain_text("Ann, greedy")
     assert page.locator("#tables time").get_attribute("datetime")
@@ -614,7 +631,7 @@ def test_a_replay_plays_by_itself_at_the_chosen_speed(browser: Browser, replay: 
     page.keyboard.press("Escape")
     page.locator("body").click(position={"x": 2, "y": 2})
     page.keyboard.press(" ")
-    expect(page.locator("#auto")).to_have_text("⏸ Pause")
+    expect(page.locator("#auto")).to_have_text("‖ Pause")
     page.clock.run_for(320)
     page.click("#auto")
     expect(page.locator("#auto")).to_have_text("▶ Play")
@@ -636,7 +653,9 @@ def test_bars_slider_list_and_chart_of_a_replay(browser: Browser, replay: str) -
     ]
     assert float(widths[0][:-2]) > 100 > float(widths[1][:-2])
     page.locator("#moves button").nth(10).click()
-    expect(page.locator("#moves [aria-current=step]").first).to_be_visible()
+    for step in (10, 60, 20):
+        page.locator("#slider").fill(str(step))
+        expect(page.locator("#moves [aria-current=step]").first).to_be_in_viewport()
     chart = page.locator("#chart").bounding_box()
     assert chart is not None and page.locator("#chart polyline").count() == 6
     page.mouse.click(chart["x"] + chart["width"] - 22, chart["y"] + 20)
@@ -685,6 +704,26 @@ def test_a_replay_names_its_evaluator_lists_mistakes_and_opens_at_a_step(browser
     page.evaluate("location.hash = '#game=1&step=3'")
     expect(page.locator("#count")).to_contain_text("3 /")
     close(page)
+
+
+def test_charts_share_their_steps_and_everything_is_in_view(browser: Browser, tmp_path: Path) -> None:
+    games = GameBatch(1, 4, seed=2, ruleset=SHORT)
+    record = GameRecord.record(games)
+    games.play_random(10_000)
+    for event in record.events:
+        if "move" in event and not event.get("forced"):
+            event |= {"probabilities": {event["move"]: 1.0}, "value": 0.1, "loss": 0.2, "luck": [0.0] * 4}
+    write_replay(record, tmp_path / "game.html")
+    for size in (DESKTOP, {"width": 1920, "height": 1080}):
+        page = new_page(browser, size)
+        page.goto((tmp_path / "game.html").as_uri())
+        for chart in ("#chart", "#values"):
+            drawn = page.locator(f"{chart} svg").get_attribute("viewBox")
+            assert drawn == page.locator(chart).evaluate("c => `0 0 ${c.clientWidth} ${c.clientHeight}`"), chart
+        for part in (".board", ".controls", "#chart", "#values", "#choices", "#mistakes-title", "#moves"):
+            box = page.locator(part).bounding_box()
+            assert box is not None and box["height"] > 10 and box["y"] + box["height"] <= size["height"], part
+        close(page)
 
 
 def test_a_replay_on_a_phone(browser: Browser, replay: str) -> None:

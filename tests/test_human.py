@@ -16,11 +16,12 @@ import pytest
 
 from helpers import ODD_RULES, TEXT
 from montecristo_agents import arena
-from montecristo_agents.human import HumanAgent, PlayerLeft, news
+from montecristo_agents.human import HumanAgent, PlayerLeft
 from montecristo_agents.matches import Match
-from montecristo_env import GameBatch, InvalidArgument, PublicView, Ruleset, actions, make_agent
+from montecristo_env import GameBatch, GameRecord, InvalidArgument, PublicView, Ruleset, actions, make_agent
 from montecristo_env.core.constants import Decision
 from montecristo_env.render.words import describe
+from montecristo_env.web.move_log import move_log
 
 WIDTH = 80
 NAMES = ["Red", "Blue", "Green", "Yellow"]
@@ -30,7 +31,7 @@ def asked(games: GameBatch, *answers: str, rows: Sequence[int] = (0,)) -> tuple[
     """The moves of a person who gives these answers, and all that was shown."""
     screen = io.StringIO()
     agent = HumanAgent(answers=io.StringIO("".join(f"{answer}\n" for answer in answers)), screen=screen)
-    codes = agent.act(PublicView(games), np.array(rows))
+    codes = agent.act(PublicView(games.copy()), np.array(rows))  # the agent follows the game that it is asked in
     return [TEXT[code] for code in codes], screen.getvalue()
 
 
@@ -180,42 +181,51 @@ def test_the_rules_of_the_game_shown_are_its_own() -> None:
     assert len(re.findall(r"  3 (?:Gold|Ruby|Sapphire|Emerald|Diamond)$", shown, re.MULTILINE)) == 4
 
 
-def test_what_others_did_is_told_in_words_between_two_questions() -> None:
-    games = GameBatch(1, 2, seed=5)
-    script = "1\n" * 400
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_what_others_did_is_told_move_by_move(players: int) -> None:
+    """All moves, forced ones too, all that is drawn and all points, as the log of a replay has them."""
+    games = GameBatch(1, players, seed=5)
+    record = GameRecord.record(games)
     screen = io.StringIO()
-    agent = HumanAgent(answers=io.StringIO(script), screen=screen)
-    told: list[str] = []
+    agent = HumanAgent(answers=io.StringIO("1\n" * 400), screen=screen)
+    first = None
     while not games.over[0]:
         if games.current_player[0] == 0:
-            before = games.public_state()
-            start = screen.tell()
+            first = len(record.events) if first is None else first
+            last = len(record.events)
             games.step(agent.act(PublicView(games), np.arange(1)))
-            shown = " ".join(screen.getvalue()[start:].split())
-            told += re.findall(r"Since your last choice: ([^.]*)\.", shown)
-            assert before["phase"] != "over"
         else:
             games.step(games.sample_actions())
-    text = " ".join(told)
-    assert len(told) > 20
-    for words in ("Blue 1 to dungeon", "put into", "is now", "got ", "scored "):
-        assert words in text, words
+    shown = re.sub(r"\s+", " ", "".join(re.findall(r"What happened:\n(.*?)\n\n", screen.getvalue(), re.DOTALL)))
+    names = NAMES[:players]
+    moments = [(position.event, position.games.public_state()) for position in record.replay()]
+    told = [
+        entry
+        for (event, _), entries in zip(moments, move_log(moments, record.events, names, games.ruleset), strict=True)
+        for entry in entries
+        if first <= event < last
+    ]
+    assert {entry.kind for entry in told} == {"move", "forced", "chance", "score"}
+    place = 0
+    for entry in told:
+        found = shown.find(entry.words, place)
+        assert found >= 0, entry
+        place = found + len(entry.words)
+    assert all(f"{name}: " in shown for name in names)
 
 
-def test_the_news_name_every_change_of_queues_and_scores() -> None:
-    games = GameBatch(1, 3, seed=2)
-    for _ in range(200):
-        before = games.public_state()
-        games.step(games.sample_actions())
-        after = games.public_state()
-        words = news(before, after, NAMES)
-        for seat in range(3):
-            gain = after["scores"][seat] - before["scores"][seat]
-            assert (f"{NAMES[seat]} scored {gain}" in words) == (gain > 0)
-        arrived = any(
-            len(a["queue"]) > len(b["queue"]) for a, b in zip(after["dungeons"], before["dungeons"], strict=True)
-        )
-        assert not arrived or any("to dungeon" in line for line in words)
+def test_another_game_begins_without_news_of_the_last_one() -> None:
+    screen = io.StringIO()
+    agent = HumanAgent(answers=io.StringIO("1\n" * 9), screen=screen)
+    games = GameBatch(1, 2, seed=5)
+    games.step(agent.act(PublicView(games), np.arange(1)))
+    games.play_random(30)
+    for other in (games, GameBatch(1, 3, seed=6)):
+        other.reset(np.zeros(1, np.int64))
+        agent.act(PublicView(other), np.arange(1))
+    assert "What happened" not in screen.getvalue()
+    games.step(games.sample_actions())
+    agent.act(PublicView(games), np.arange(1))
 
 
 def test_what_is_hidden_is_not_shown() -> None:

@@ -146,15 +146,16 @@ def test_a_rematch_and_an_analysis(browser: Browser, address: str) -> None:  # n
     page = new_page(browser)
     open_table(page, address, "human", "greedy", seed=5)
     play_to_the_end(page)
-    page.locator("#agent").select_option("alphazero")
     analysis = page.locator("#end-actions a").get_attribute("href")
     table = page.url
     page.click("#end-actions button:has-text('Rematch')")
     page.wait_for_url(lambda url: url.split("#")[0] != table.split("#")[0])
     page.wait_for_selector("body[data-turn=mine]")
-    page.goto(address + str(analysis).replace("greedy", "alphazero"))
+    assert "by=alphazero" in str(analysis)
+    page.goto(address + str(analysis))
     page.wait_for_selector("#moves button")
     assert page.locator("#opinion").is_visible()
+    assert page.locator("#balances li").count() == 2 and page.locator("#mistakes li").count() > 0
     page.click("#next")
     assert "step=1" in page.url
     close(page)
@@ -193,6 +194,25 @@ def test_a_table_that_is_not_there_says_so(browser: Browser, address: str) -> No
     page.wait_for_selector("#notice:has-text('no such table')")
     page.click("#notice a")
     page.wait_for_selector("#submit:enabled")
+    close(page)
+
+
+def test_the_lobby_survives_what_it_cannot_read_and_offers_what_agents_can_do(browser: Browser, address: str) -> None:  # noqa: F811
+    page = new_page(browser)
+    page.goto(address)
+    page.wait_for_selector("#submit:enabled")
+    page.evaluate("localStorage.setItem('montecristo-page-table-x', '{')")
+    page.reload()
+    page.wait_for_selector("#tables >> text=a damaged table")
+    page.locator("#seats select").nth(1).select_option("mcts")
+    page.locator("#simulations").fill("0")
+    assert page.inner_text("#simulations-count") == "8"
+    page.locator("#seats select").nth(1).select_option("alphazero")
+    page.locator("#simulations").fill("0")
+    assert page.inner_text("#simulations-count").startswith("none")
+    page.fill("#seed", "9007199254740993")
+    page.click("#submit")
+    page.wait_for_selector("#notice:has-text('seed must be')")
     close(page)
 
 

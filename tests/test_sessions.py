@@ -841,6 +841,9 @@ def test_a_game_that_is_over_takes_no_moves_and_gives_no_hints(client: TestClien
         assert "over" in refused(socket, {"do": "hint", "agent": "greedy"})
 
 
+BAD_SEEDS = (b"-1", b"0.5", b"true", b'"7"', b"[7]", b"9007199254740992")
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -853,6 +856,7 @@ def test_a_game_that_is_over_takes_no_moves_and_gives_no_hints(client: TestClien
         (b'{"players": ["human", "human", "human", "human", "human"]}', "2 to 4 players, not 5"),
         (b'{"players": ["human", "policy:/etc/passwd"]}', "no agent here is called 'policy:/etc/passwd'"),
         (b'{"players": ["human", "../x"]}', "no agent here"),
+        *((b'{"players": ["human", "greedy"], "seed": ' + seed + b"}", "seed must be") for seed in BAD_SEEDS),
         (b'{"players": ["' + b"x" * 5000 + b'"]}', f"{LONGEST_MESSAGE} bytes"),
     ],
 )

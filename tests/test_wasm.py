@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -159,6 +160,39 @@ def test_searches_choose_as_in_python(ask: Ask, tmp_path: Path, agent: str) -> N
     assert (np.array(ask("choices", {"agent": agent})) == expected).mean() >= 0.98
 
 
+def test_losses_and_luck_are_those_of_python(ask: Ask, tmp_path: Path) -> None:
+    """Where nothing is drawn they are the same; where something is, other redraws are behind their means."""
+    games = GameBatch(1, 3, seed=[4])
+    record = GameRecord.record(games)
+    before, after, moves = [], [], []
+    while not games.over[0]:
+        before.append(games.states.copy())
+        moves.append(int(games.sample_actions()[0]))
+        games.step(np.array(moves[-1:]))
+        after.append(games.states.copy())
+    positions = GameBatch(len(before), 3, seed=0)
+    for name, rows in (("after", after), ("rows", before)):
+        positions.states[:] = np.concatenate(rows)
+        (tmp_path / f"{name}.bin").write_bytes(positions.states.tobytes())
+    found = ask("analysis", moves)
+    judge: Any = make_agent("alphazero")
+    judge.network = EntityNetwork.load(COMPILED / "alphazero.safetensors")
+    record.annotate(judge)
+    told = [event for event in record.events if "loss" in event]
+    draws = positions.draws(np.array(moves))
+    assert [one["draws"] for one in found] == draws.tolist()
+    assert 10 < draws.sum() < len(draws) - 10
+    losses = np.array([[one["loss"], event["loss"]] for one, event in zip(found, told, strict=True)])
+    lucks = np.array([[one["luck"], event["luck"]] for one, event in zip(found, told, strict=True)])
+    preferred = np.array([one["preferredDraws"] for one in found])
+    sure = ~draws & ~preferred
+    assert np.abs(losses[sure, 0] - losses[sure, 1]).max() < 1e-3 < losses[sure].max()
+    assert not lucks[~draws].any()
+    assert np.abs(lucks.sum(axis=2)).max() < 1e-3
+    assert np.corrcoef(lucks[draws, 0].ravel(), lucks[draws, 1].ravel())[0, 1] > 0.9
+    assert np.abs(losses[:, 0] - losses[:, 1]).max() < 0.2
+
+
 def test_records_are_read_in_python(ask: Ask, tmp_path: Path) -> None:
     for players, seed in ((2, 1), (3, 2), (4, 2**40 + 3)):
         ask("record", {"players": players, "seed": seed, "agent": "greedy"})
@@ -221,14 +255,41 @@ def test_bad_input_throws_an_error_with_a_name_and_changes_nothing(ask: Ask) -> 
     assert "2 to 4" in found["no players"][1]
 
 
-def test_the_declared_types_name_what_the_module_exports() -> None:
+def test_garbage_is_refused_by_name_and_changes_nothing(ask: Ask) -> None:
+    found = ask("garbage")
+    assert found["wrong"] == []
+    assert found["refused"] > 50 * found["tried"]
+
+
+INTERNAL = {
+    "Engine": {
+        *("wasm", "description", "codes", "row", "counts", "mask", "zero", "word", "found", "block", "state", "memory"),
+        *("keep", "withRow", "arrange", "call", "bind", "writeWord", "readWord"),
+    },
+    "Game": {"setup", "moments"},
+    "Network": {"run", "seen", "logits", "utilities", "wins"},
+    "Agent": {"engine", "simulations", "choose", "think"},
+}
+"""What the module needs itself, and does not declare."""
+
+
+def test_the_declared_types_are_those_of_the_module(ask: Ask) -> None:
     declared = (SCRIPTS / "montecristo.d.ts").read_text()
-    script = "import(process.argv[1]).then((m) => console.log(JSON.stringify(Object.keys(m))))"
-    names = subprocess.run(
-        ["node", "-e", script, SCRIPTS / "montecristo.js"], capture_output=True, text=True, check=True
-    ).stdout
-    for name in json.loads(names):
+    found = ask("members")
+    for name in found["exports"]:
         assert f"export class {name} " in declared or f"export function {name}(" in declared, name
+    for name, members in found["members"].items():
+        assert members_of(declared, name) == set(members) - INTERNAL[name], name
+    assert members_of(declared, "PublicState") == set(found["state"])
+    assert members_of(declared, "Ruleset") == set(found["ruleset"])
+
+
+def members_of(declared: str, name: str) -> set[str]:
+    """The members of a class or an interface in a declaration."""
+    match = re.search(rf"^export (?:class|interface) {name} {{\n(.*?)^}}", declared, re.MULTILINE | re.DOTALL)
+    assert match is not None, name
+    found = re.findall(r"^  (?:readonly )?(\w+)\??[:(]", match[1], re.MULTILINE)
+    return set(found) - {"constructor"}
 
 
 def test_the_module_was_built_from_these_sources() -> None:

@@ -2,19 +2,21 @@
 
 import sys
 import textwrap
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Sequence
+from itertools import chain, groupby
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env import actions, render
 from montecristo_env.agent import PublicView
-from montecristo_env.core.actions import DUNGEON_LETTERS, Action
-from montecristo_env.core.constants import COLOURS, Lane, Zone
+from montecristo_env.core.actions import Action
+from montecristo_env.core.constants import COLOURS, NONE
+from montecristo_env.record import FollowedGame
 from montecristo_env.render.text import WIDTH
-from montecristo_env.render.words import KIND_NAMES, LANE_NAMES, ZONE_NAMES, describe, long_name
+from montecristo_env.render.words import describe
+from montecristo_env.web.move_log import move_log
 
 QUIT = ("quit", "exit", "q")
 HELP = ("?", "help")
@@ -42,8 +44,8 @@ class HumanAgent:
     def __init__(self, *, answers: TextIO | None = None, screen: TextIO | None = None) -> None:
         self._answers = answers or sys.stdin
         self._screen = screen or sys.stdout
-        self._seen: dict[int, dict[str, Any]] = {}
-        """By game, the public state at its last question."""
+        self._followed: dict[int, FollowedGame] = {}
+        """By game, what has happened in it since its last question."""
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row, each asked for in turn."""
@@ -58,11 +60,12 @@ class HumanAgent:
         values, adventurers = games["market_values"][game].tolist(), games["card_adventurers"][game].tolist()
         colour = self._screen.isatty()
         names = [colour.capitalize() for colour in COLOURS]
-        before = self._seen.get(game)
-        if before is not None and before["round"] <= state["round"] and len(before["scores"]) == len(state["scores"]):
-            told = "; ".join(news(before, state, names)) or "nothing"
-            self._show(textwrap.fill(f"Since your last choice: {told}.", WIDTH) + "\n")
-        self._seen[game] = state
+        followed = self._followed.get(game)
+        if followed is None or followed.moments[-1][1] != state:  # another game has begun
+            followed = self._followed[game] = FollowedGame(games, game)
+        elif told := _told(followed, names):
+            self._show(f"What happened:\n{told}\n")
+        followed.forget()
         self._show(render.ansi(games, game, colour=colour))
         described = [describe(action, state, names, values, adventurers) for action in legal]
         self._show("\n" + "\n".join(_columns(described)))
@@ -95,35 +98,18 @@ class HumanAgent:
         self._screen.write(f"{text}\n")
 
 
-def news(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """What has changed on the board between two public states of a game, in words."""
-    told = []
-    for letter, old, new in zip(DUNGEON_LETTERS, before["dungeons"], after["dungeons"], strict=True):
-        told += _counted(Counter(new["queue"]) - Counter(old["queue"]), names, f"to dungeon {letter}")
-        told += _counted(Counter(old["queue"]) - Counter(new["queue"]), names, f"back from dungeon {letter}")
-        arrived, gone = Counter(new["tokens"]) - Counter(old["tokens"]), Counter(old["tokens"]) - Counter(new["tokens"])
-        told += [f"{long_name(token)} put into {letter}" for token in arrived.elements()]
-        told += [f"{long_name(token)} gone from {letter}" for token in gone.elements()]
-    for zone in Zone:
-        visitors = sorted(set(after["zones"][zone]) - set(before["zones"][zone]))
-        told += [f"{names[seat]} visited {ZONE_NAMES[zone]}" for seat in visitors]
-    for lane in Lane:
-        if before["lanes"][lane] != after["lanes"][lane]:
-            marbles = "".join(names[seat][0] for seat in after["lanes"][lane]) or "empty"
-            told.append(f"lane {LANE_NAMES[lane]} is now {marbles}")
-    if before["market"] != after["market"]:
-        told.append(f"market is now {', '.join(KIND_NAMES[kind] for kind in after['market'])}")
-    for seat, (old_hand, new_hand) in enumerate(zip(before["hands"], after["hands"], strict=True)):
-        gained = Counter(new_hand) - Counter(old_hand)
-        told += [f"{names[seat]} got {long_name(card)}" for card in gained.elements()]
-    for seat, (old_score, new_score) in enumerate(zip(before["scores"], after["scores"], strict=True)):
-        if new_score > old_score:
-            told.append(f"{names[seat]} scored {new_score - old_score}")
-    return told
-
-
-def _counted(seats: Counter[int], names: Sequence[str], where: str) -> list[str]:
-    return [f"{names[seat]} {count} {where}" for seat, count in sorted(seats.items())]
+def _told(followed: FollowedGame, names: Sequence[str]) -> str:
+    """What has happened, one line for everything that a player did in turn."""
+    record = followed.record
+    entries = chain.from_iterable(
+        move_log(followed.moments, record.events, names[: record.num_players], record.ruleset)
+    )
+    lines = []
+    for player, found in groupby(entries, key=lambda entry: entry.player):
+        who = "" if player == NONE else f"{names[player]}: "
+        words = "; ".join(entry.words for entry in found)
+        lines.append(textwrap.fill(who + words, WIDTH, initial_indent="  ", subsequent_indent="    "))
+    return "\n".join(lines)
 
 
 def _columns(texts: Sequence[str]) -> list[str]:

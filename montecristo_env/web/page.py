@@ -11,8 +11,9 @@ from montecristo_env.web.replay_page import static
 COMPILED = ("montecristo.wasm", "alphazero.safetensors")
 """What `python -m montecristo_agents.wasm` writes."""
 SCRIPTS = (
-    *("board.js", "changes.js", "chart.js", "draw.js", "end.js", "lobby.js", "montecristo.js", "page_replay.js"),
-    *("replay.js", "session.js", "table.js", "teach.js", "thinker.js", "words.js"),
+    *("analysis.js", "board.js", "changes.js", "chart.js", "draw.js"),
+    *("end.js", "lobby.js", "montecristo.js", "page_replay.js", "replay.js"),
+    *("session.js", "table.js", "teach.js", "thinker.js", "words.js"),
 )
 
 

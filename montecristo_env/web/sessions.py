@@ -21,7 +21,7 @@ from montecristo_env.core import actions
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Lane
 from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
 from montecristo_env.files import atomic_write, sweep
-from montecristo_env.games import seed_of_game
+from montecristo_env.games import SEED_BITS, seed_of_game
 from montecristo_env.record import GameRecord, RecordedGame
 from montecristo_env.render.markup import fragment
 from montecristo_env.render.players import hand_strip
@@ -356,7 +356,7 @@ class SessionStore:
         if not MIN_PLAYERS <= len(players) <= MAX_PLAYERS:
             raise Refused(f"a table has {MIN_PLAYERS} to {MAX_PLAYERS} players, not {len(players)}")
         self._seated(players)
-        seed_of_game(seed)
+        _seed(seed)
 
     def open_table(
         self,
@@ -369,7 +369,7 @@ class SessionStore:
         self.check(players, seed)
         if len(self.tables) >= MOST_TABLES:
             raise Refused(f"there are {MOST_TABLES} tables already: delete some first")
-        table = Session(players, self._seated(players), int(seed_of_game(seed)), ruleset or self.ruleset)
+        table = Session(players, self._seated(players), _seed(seed), ruleset or self.ruleset)
         identity = identity or new_identity()
         self._make_folder()
         self.save(identity, table)()
@@ -446,6 +446,15 @@ class SessionStore:
             raise DamagedRecord("the game does not follow from its seed")
         table.changed_at = path.stat().st_mtime
         return table
+
+
+def _seed(seed: int | None) -> int:
+    """The seed of a game, as its record will have it; one that nobody can guess if there is none."""
+    if seed is None:
+        return int(seed_of_game(None))
+    if type(seed) is not int or not 0 <= seed < 2**SEED_BITS:
+        raise Refused(f"seed must be a whole number from 0 to {2**SEED_BITS - 1}, but is {seed!r}")
+    return seed
 
 
 def new_identity() -> str:

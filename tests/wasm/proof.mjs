@@ -20,8 +20,8 @@ function withoutScratch(game) {
   return bytes.fill(0, at, at + size);
 }
 
-function* positions() {
-  const rows = readFileSync(join(folder, "rows.bin"));
+function* positions(name = "rows") {
+  const rows = readFileSync(join(folder, `${name}.bin`));
   for (let at = 0; at < rows.length; at += engine.rowBytes) yield engine.gameAt(new Uint8Array(rows.subarray(at, at + engine.rowBytes)));
 }
 
@@ -53,6 +53,19 @@ const COMMANDS = {
   choices() {
     const player = engine.agent(work().agent);
     answer([...positions()].map((game) => player.act(game)));
+  },
+
+  /** What each move of a game cost and brought. */
+  async analysis() {
+    const { analyse } = await script("analysis.js");
+    const judge = engine.agent("alphazero");
+    const [moves, after] = [work(), [...positions("after")]];
+    answer(
+      [...positions()].map((game, i) => {
+        const preferred = judge.act(game);
+        return { ...analyse(network, game, moves[i], preferred, after[i]), draws: game.draws(moves[i]), preferredDraws: game.draws(preferred) };
+      }),
+    );
   },
 
   speed() {
@@ -88,6 +101,69 @@ const COMMANDS = {
         return [...views, session.view()];
       }),
     );
+  },
+
+  /** Calls everything with garbage: how often something was refused, and what was wrong with how it was. */
+  async garbage() {
+    const circle = {};
+    circle.self = circle;
+    const holes = (...values) => Object.assign(new Array(5), values);
+    const odd = [
+      ...[undefined, null, true, 0, -1, 1, 4, 1.5, NaN, Infinity, 2 ** 53, 5n, -5n, 2n ** 64n, "", "x", "constructor", "__proto__"],
+      ...["mcts:", "mcts:0", "mcts:1e2", "alphazero:-1", "keep order", Symbol("x"), () => 1, [], holes(), holes(3, 2), [[1]], {}, circle],
+      ...[{ players: "2" }, { names: new Array(2) }, { ruleset: { market: holes(3, 2, 2, 1) } }, { ruleset: { target: () => 1 } }],
+      ...[new Uint8Array(3), new Uint8Array(engine.rowBytes).fill(255), new ArrayBuffer(8), new Date(NaN), Object.create(null)],
+    ];
+    const over = engine.newGame({ seed: 1 });
+    while (!over.isOver) over.step(over.legalActions()[0]);
+    const game = engine.newGame({ seed: 3 });
+    const state = () => [game, over].map((one) => [one.record(), createHash("sha256").update(one.bytes).digest("hex")]).join();
+    const before = state() + network.evaluate(game).logits;
+    const wrong = new Set();
+    let refused = 0;
+    const check = (what, error) => {
+      refused += 1;
+      if (!(error instanceof face.MonteCristoError)) wrong.add(`${what} throws ${error.name}: ${error.message}`);
+    };
+    const attempt = (what, call) => {
+      try {
+        call();
+      } catch (error) {
+        check(what, error);
+      }
+    };
+    const settings = Object.keys(engine.description.ruleset);
+    for (const one of odd) {
+      await load(one).catch((error) => check("load", error));
+      for (const name of ["newGame", "gameAt", "code", "loadNetwork", "agent"]) attempt(name, () => engine[name](one));
+      for (const name of ["players", "seed", "ruleset", "names"]) attempt(name, () => engine.newGame({ [name]: one }));
+      for (const name of settings) attempt(name, () => engine.newGame({ ruleset: { [name]: one } }));
+      for (const name of ["notation", "observe", "countBags", "draws", "redrawn", "field", "record"]) {
+        for (const some of [game, over]) attempt(name, () => some[name](one));
+      }
+      for (const other of odd) attempt("countBags", () => game.countBags(one, other));
+      for (const [name, some] of [["step", game.copy()], ["step", over], ["evaluate", network]]) attempt(name, () => some[name](one));
+      for (const name of ["random", "greedy", "mcts:5", "alphazero", "alphazero:5"]) {
+        const agent = engine.agent(name);
+        for (const some of [one, over]) for (const verb of ["act", "evaluate"]) attempt(`${name}.${verb}`, () => agent[verb](some));
+      }
+    }
+    if (state() + network.evaluate(game).logits !== before) wrong.add("something has changed");
+    answer({ refused, wrong: [...wrong], tried: odd.length });
+  },
+
+  /** What the module has, class by class, as its declaration should name it. */
+  members() {
+    const game = engine.newGame({ seed: 3 });
+    const samples = { Engine: engine, Game: game, Network: network, Agent: engine.agent("greedy") };
+    const found = Object.entries(samples).map(([name, one]) => {
+      const names = new Set(Object.keys(one));
+      for (let type = Object.getPrototypeOf(one); type !== Object.prototype; type = Object.getPrototypeOf(type)) {
+        for (const member of Object.getOwnPropertyNames(type)) names.add(member);
+      }
+      return [name, [...names].filter((member) => member !== "constructor")];
+    });
+    answer({ exports: Object.keys(face).concat("load"), members: Object.fromEntries(found), state: Object.keys(game.publicState()), ruleset: Object.keys(game.ruleset) });
   },
 
   /** What each mistake throws, and whether the game is as before. */

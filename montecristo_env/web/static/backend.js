@@ -3,7 +3,7 @@
 // this file. Both have these methods and send these events:
 //
 //   games()                  promise of { tables, agents }: the open tables, and who can play and give hints; perhaps also
-//                            `searching`, those agents that take a number of simulations
+//                            `searching`, those agents that take a number of simulations, each with the least step of its slider
 //   newGame({players, seed}) promise of the name of a new table
 //   remove(id, tokens)       promise; deletes a table
 //   open(listener)           starts to tell the listener what happens at this table:

@@ -134,9 +134,14 @@ export function signed(value) {
   return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 }
 
+/** How far down in a list a line of it stands. */
+export function depth(list, line) {
+  return line.getBoundingClientRect().top - list.getBoundingClientRect().top + list.scrollTop;
+}
+
 /** Moves a list so that a line of it can be seen, without moving the page. */
 export function reveal(list, line) {
-  const top = line.offsetTop - list.offsetTop;
+  const top = depth(list, line);
   if (top < list.scrollTop || top + line.offsetHeight > list.scrollTop + list.clientHeight) {
     list.scrollTop = top - list.clientHeight / 2;
   }

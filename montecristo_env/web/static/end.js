@@ -21,11 +21,10 @@ function cell(tag, content, settings = {}) {
 
 function pointsTable({ players, scores, scorings }, ranks) {
   const rows = [];
-  let number = 0;
   const bonus = players.map(() => 0);
   for (const { bonus: isBonus, round, gains } of scorings) {
     if (isBonus) gains.forEach((points, seat) => (bonus[seat] += points));
-    else rows.push([`Scoring ${(number += 1)} (round ${round})`, gains]);
+    else rows.push([`Round ${round}`, gains]);
   }
   if (bonus.some(Boolean)) rows.push(["Bonus points", bonus]);
   rows.push(["Points", scores]);
@@ -35,7 +34,7 @@ function pointsTable({ players, scores, scorings }, ranks) {
   const lines = rows.map(([title, points]) =>
     element("tr", {}, cell("th", title, { scope: "row" }), ...ranks.map(({ seat }) => cell("td", String(points[seat])))),
   );
-  return element("table", {}, element("tr", {}, element("td"), ...heads), ...lines);
+  return element("table", {}, element("tr", {}, cell("th", "Scoring in", { scope: "col" }), ...heads), ...lines);
 }
 
 /** Fills the dialog; `actions` are pairs of a text and what a click does, or an address. */

@@ -6,7 +6,7 @@ import { byId, element } from "./board.js";
 const COLOURS = ["Red", "Blue", "Green", "Yellow"];
 const FEWEST = 2;
 const backend = new Backend();
-let searchers = [];
+let searchers = {};
 
 function notify(message) {
   byId("notice").textContent = message;
@@ -45,9 +45,10 @@ async function erase(identity) {
 }
 
 /** Agents that search are offered where tables are without a server; they make so many simulations for a move. */
-function showSimulations(searching) {
-  const chosen = [...byId("seats").querySelectorAll("select")].map((select) => select.value);
-  byId("thinking").hidden = !searching?.some((name) => chosen.includes(name));
+function showSimulations() {
+  const chosen = [...byId("seats").querySelectorAll("select")].map((select) => select.value).filter((name) => name in searchers);
+  byId("thinking").hidden = chosen.length === 0;
+  byId("simulations").min = Math.max(0, ...chosen.map((name) => searchers[name]));
   byId("simulations-count").textContent = simulations() || "none: it plays at first sight";
 }
 
@@ -65,8 +66,8 @@ function seat(agents, index) {
 async function load() {
   const { tables, agents, searching } = await backend.games();
   if (!byId("seats").children.length) byId("seats").append(...COLOURS.map((_, index) => seat(agents, index)));
-  searchers = searching ?? [];
-  showSimulations(searchers);
+  searchers = searching ?? {};
+  showSimulations();
   byId("submit").disabled = false; // now it is known who can play
   tables.sort((one, other) => other.changed_at - one.changed_at);
   byId("tables").replaceChildren(...tables.map(line));
@@ -74,11 +75,11 @@ async function load() {
 }
 
 byId("name").value ||= localStorage.getItem("montecristo-name") ?? ""; // not over what was typed already
-byId("form").addEventListener("input", () => showSimulations(searchers));
+byId("form").addEventListener("input", showSimulations);
 byId("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const players = [...byId("seats").querySelectorAll("select")].map(({ value }) => value).filter(Boolean);
-  const seated = players.map((name) => (searchers.includes(name) && simulations() ? `${name}:${simulations()}` : name));
+  const seated = players.map((name) => (name in searchers && simulations() ? `${name}:${simulations()}` : name));
   const seed = byId("seed").value.trim();
   localStorage.setItem("montecristo-name", byId("name").value.trim());
   try {

@@ -132,6 +132,10 @@ export class Game {
   step(action: Action): this;
   /** A game of one's own in the same position. */
   copy(): Game;
+  /** A game of one's own whose hidden parts are redrawn, consistent with what all players know; a key gives all chance. */
+  redrawn(key: bigint): Game;
+  /** Whether an action would turn up something hidden before the next choice. */
+  draws(action: Action): boolean;
   /** Random bits for a player, from the game's own stream, which moves on. */
   drawKey(): bigint;
   publicState(): PublicState;

@@ -36,13 +36,7 @@ const ARRAYS = { i1: Int8Array, b1: Uint8Array, i2: Int16Array, i4: Int32Array, 
  * @param {string | URL | ArrayBuffer | Uint8Array} source its address or its content
  */
 export async function load(source) {
-  let content = source;
-  if (typeof source === "string" || source instanceof URL) {
-    const answer = await fetch(source);
-    if (!answer.ok) throw new InvalidArgument(`${source} cannot be loaded: ${answer.status}`);
-    content = await answer.arrayBuffer();
-  }
-  const module = await WebAssembly.compile(content);
+  const module = await compiled(source);
   const [section] = WebAssembly.Module.customSections(module, "montecristo");
   if (!section) throw new InvalidArgument("this is not the module of montecristo-env: it has no section of that name");
   let memory;
@@ -57,6 +51,40 @@ export async function load(source) {
   const { exports } = await WebAssembly.instantiate(module, { env });
   memory = exports.memory;
   return new Engine(exports, JSON.parse(new TextDecoder().decode(section)));
+}
+
+async function compiled(source) {
+  try {
+    if (typeof source !== "string" && !(source instanceof URL)) return await WebAssembly.compile(source);
+    const answer = await fetch(source);
+    if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
+    return await WebAssembly.compile(await answer.arrayBuffer());
+  } catch (error) {
+    throw new InvalidArgument(`${shown(source)} cannot be loaded as the module: ${error.message}`);
+  }
+}
+
+/** A value in a message, short, whatever it is. */
+function shown(value) {
+  let text;
+  try {
+    text = typeof value === "bigint" ? `${value}n` : (JSON.stringify(value) ?? String(value));
+  } catch {
+    text = `a value of the type ${typeof value}`;
+  }
+  return text.length > 200 ? `${text.slice(0, 200)} …` : text;
+}
+
+/** Settings in an object, or none. */
+function checkSettings(settings) {
+  if (typeof settings !== "object" || settings === null) throw new InvalidArgument(`settings are an object, not ${shown(settings)}`);
+  return settings;
+}
+
+function checkGame(game) {
+  if (!(game instanceof Game)) throw new InvalidArgument(`a game of newGame or gameAt is needed, not ${shown(game)}`);
+  if (game.isOver) throw new IllegalAction("the game is over: there is nothing to decide");
+  return game;
 }
 
 /** A field of a row: a number, or an array if it has a shape. */
@@ -75,7 +103,7 @@ function writeField(bytes, { fields }, name, values) {
 
 function wholeNumber(name, value, lowest, highest, error = InvalidArgument) {
   if (!Number.isInteger(value) || value < lowest || value > highest) {
-    throw new error(`${name} must be a whole number from ${lowest} to ${highest}, but is ${JSON.stringify(value) ?? value}`);
+    throw new error(`${name} must be a whole number from ${lowest} to ${highest}, but is ${shown(value)}`);
   }
   return value;
 }
@@ -170,16 +198,18 @@ export class Engine {
    * @param {object} [settings.ruleset] the settings that differ from the default
    * @param {string[]} [settings.names] of the players, for the record; colours if there are none
    */
-  newGame({ players = 2, seed = randomSeed(), ruleset = {}, names } = {}) {
+  newGame(settings = {}) {
+    const { players = 2, seed = randomSeed(), ruleset = {}, names } = checkSettings(settings);
     wholeNumber("players", players, 2, 4);
     if (typeof seed === "number" ? !Number.isSafeInteger(seed) || seed < 0 : typeof seed !== "bigint" || seed < 0n || seed >> 64n) {
-      throw new InvalidArgument(`seed must be a whole number from 0, a bigint if above 2^53, but is ${String(seed)}`);
+      throw new InvalidArgument(`seed must be a whole number from 0, a bigint if above 2^53, but is ${shown(seed)}`);
     }
-    const called = names ?? this.description.colours.slice(0, players);
-    if (!Array.isArray(called) || called.length !== players || !called.every((name) => typeof name === "string")) {
-      throw new InvalidArgument(`names must be ${players} texts, but are ${JSON.stringify(names)}`);
+    const given = names ?? this.description.colours.slice(0, players);
+    const called = Array.isArray(given) ? [...given] : []; // what an array leaves out is undefined in its copy
+    if (called.length !== players || !called.every((name) => typeof name === "string")) {
+      throw new InvalidArgument(`names must be ${players} texts, but are ${shown(names)}`);
     }
-    return Game.deal(this, players, BigInt(seed), checkRuleset(ruleset, this.description), [...called]);
+    return Game.deal(this, players, BigInt(seed), checkRuleset(ruleset, this.description), called);
   }
 
   /** A game of one's own in the position of a row; it has no record. */
@@ -187,6 +217,11 @@ export class Engine {
     if (!(bytes instanceof Uint8Array) || bytes.length !== this.rowBytes) {
       throw new InvalidArgument(`a row is a Uint8Array of ${this.rowBytes} bytes`);
     }
+    const failed = this.withRow(bytes, () => {
+      this.call("invariants_find_violations", this.state, [this.zero, 1], [this.found, 1], 0, 1);
+      return this.readWord(this.found);
+    });
+    if (failed) throw new InvalidArgument("this row is no position of a game");
     return Game.at(this, bytes);
   }
 
@@ -195,7 +230,7 @@ export class Engine {
     const code = typeof action === "string" ? this.codes.get(action.trim().toLowerCase()) ?? this.#spelled(action) : action;
     if (!Number.isInteger(code) || code < 0 || code >= this.actions.length) {
       const last = this.actions.length - 1;
-      throw new InvalidArgument(`${JSON.stringify(action) ?? action} is no action: give a code from 0 to ${last}, or a notation like "${this.actions[0]}"`);
+      throw new InvalidArgument(`${shown(action)} is no action: give a code from 0 to ${last}, or a notation like "${this.actions[0]}"`);
     }
     return code;
   }
@@ -213,13 +248,14 @@ export class Engine {
 
   /** A player by its name: "random", "greedy", "mcts:800", "alphazero", "alphazero:200". */
   agent(name) {
-    const [kind, settings, ...rest] = String(name).split(":");
-    if (!(kind in AGENTS) || rest.length || (settings !== undefined && ["random", "greedy"].includes(kind))) {
-      throw new InvalidArgument(`no agent is called ${JSON.stringify(name)}: there are random, greedy, mcts:N and alphazero:N with N simulations`);
+    const [kind, settings, ...rest] = typeof name === "string" ? name.split(":") : [""];
+    if (!Object.hasOwn(AGENTS, kind) || rest.length || (settings !== undefined && ["random", "greedy"].includes(kind))) {
+      throw new InvalidArgument(`no agent is called ${shown(name)}: there are random, greedy, mcts:N and alphazero:N with N simulations`);
     }
-    const simulations = settings === undefined ? undefined : wholeNumber("simulations", Number(settings || NaN), 0, MOST_SIMULATIONS);
+    const number = /^\d+$/.test(settings) ? Number(settings) : settings;
+    const simulations = settings === undefined ? undefined : wholeNumber("simulations", number, 1, MOST_SIMULATIONS);
     if (kind === "alphazero" && !this.network) throw new InvalidArgument("alphazero needs its network: call loadNetwork first");
-    return new AGENTS[kind](this, simulations, String(name));
+    return new AGENTS[kind](this, simulations, name);
   }
 }
 
@@ -233,32 +269,32 @@ function randomSeed() {
 function checkRuleset(given, { ruleset: defaults, variants, most }) {
   const known = Object.keys(defaults);
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw new UnplayableRuleset(`a rule set is an object with some of ${known.join(", ")}, not ${JSON.stringify(given)}`);
+    throw new UnplayableRuleset(`a rule set is an object with some of ${known.join(", ")}, not ${shown(given)}`);
   }
   for (const name of Object.keys(given)) {
     if (!known.includes(name)) throw new UnplayableRuleset(`no setting is called ${name}: there are ${known.join(", ")}`);
   }
-  const found = structuredClone({ ...defaults, ...given });
+  const found = { ...defaults, ...given };
   const list = (name, values, length, lowest, highest) => {
     if (!Array.isArray(values) || values.length !== length) {
-      throw new UnplayableRuleset(`${name} must be ${length} whole numbers, but is ${JSON.stringify(values)}`);
+      throw new UnplayableRuleset(`${name} must be ${length} whole numbers, but is ${shown(values)}`);
     }
-    values.forEach((value, i) => wholeNumber(`${name}[${i}]`, value, lowest, highest, UnplayableRuleset));
+    return [...values].map((value, i) => wholeNumber(`${name}[${i}]`, value, lowest, highest, UnplayableRuleset));
   };
   for (const [name, total] of [["deck", most.cards], ["tokens", most.tokens]]) {
     if (!Array.isArray(found[name]) || found[name].length !== 5) throw new UnplayableRuleset(`${name} must be 5 rows of 3 counts`);
-    found[name].forEach((row, kind) => list(`${name}[${kind}]`, row, 3, 0, total));
+    found[name] = [...found[name]].map((row, kind) => list(`${name}[${kind}]`, row, 3, 0, total));
     const sum = found[name].flat().reduce((a, b) => a + b, 0);
     if (sum !== total) throw new UnplayableRuleset(`${name} must be ${total} in all, but is ${sum}`);
   }
-  list("card_adventurers", found.card_adventurers, 3, 0, most.adventurers);
-  list("market", found.market, 5, 1, most.market);
+  found.card_adventurers = list("card_adventurers", found.card_adventurers, 3, 0, most.adventurers);
+  found.market = list("market", found.market, 5, 1, most.market);
   if (found.market.some((value, i) => i && value > found.market[i - 1])) {
-    throw new UnplayableRuleset(`market must not increase from best to worst, but is ${JSON.stringify(found.market)}`);
+    throw new UnplayableRuleset(`market must not increase from best to worst, but is ${shown(found.market)}`);
   }
   for (const name of ["target", "round_limit"]) wholeNumber(name, found[name], 1, most[name], UnplayableRuleset);
   for (const [name, values] of Object.entries(variants)) {
-    if (!values.includes(found[name])) throw new UnplayableRuleset(`${name} must be ${values.join(" or ")}, but is ${JSON.stringify(found[name])}`);
+    if (!values.includes(found[name])) throw new UnplayableRuleset(`${name} must be ${values.join(" or ")}, but is ${shown(found[name])}`);
   }
   return found;
 }
@@ -312,6 +348,8 @@ export class Game {
 
   /** A field of the state row, by its name in the Python package. */
   field(name) {
+    const { fields } = this.#engine.description.state;
+    if (typeof name !== "string" || !Object.hasOwn(fields, name)) throw new InvalidArgument(`a row has no field ${shown(name)}: there are ${Object.keys(fields).join(", ")}`);
     return readField(this.bytes, this.#engine.description.state, name);
   }
 
@@ -381,25 +419,29 @@ export class Game {
 
   /** All that a player could pay for a token of a kind. */
   countBags(player, kind) {
+    wholeNumber("player", player, 0, this.players - 1);
+    wholeNumber("kind", kind, 0, KINDS.length - 1);
     const engine = this.#engine;
     return engine.withRow(this.bytes, () => engine.call("batch_count_bags", engine.state, 0, player, kind));
   }
 
   /** Makes an action, given as a code or in the notation of records, and the forced moves that follow. */
   step(action) {
-    const code = this.#engine.code(action);
-    if (this.isOver) throw new IllegalAction("the game is over: there is nothing to decide");
-    const legal = this.legalActions();
-    if (!legal.includes(code)) {
-      const allowed = legal.map((one) => this.#engine.actions[one]).join(", ");
-      throw new IllegalAction(`"${this.#engine.actions[code]}" is not legal now: allowed are ${allowed}`);
-    }
+    const code = this.#legalCode(action);
     this.moments = this.moments.slice(-1);
     const decisions = this.field("decisions") + 1; // forced ones are not counted
     this.#move(code);
     this.#playForced();
     writeField(this.bytes, this.#engine.description.state, "decisions", decisions);
     return this;
+  }
+
+  #legalCode(action) {
+    const code = this.#engine.code(action);
+    const legal = checkGame(this).legalActions();
+    if (legal.includes(code)) return code;
+    const allowed = legal.map((one) => this.#engine.actions[one]).join(", ");
+    throw new IllegalAction(`"${this.#engine.actions[code]}" is not legal now: allowed are ${allowed}`);
   }
 
   #move(code) {
@@ -432,6 +474,29 @@ export class Game {
     game.events = [...this.events];
     game.moments = [...this.moments];
     return game;
+  }
+
+  /** A game of one's own whose hidden parts are redrawn, consistent with what all players know; a key gives all chance. */
+  redrawn(key) {
+    if (typeof key !== "bigint" || key < 0n || key >> 64n) throw new InvalidArgument(`a key is a bigint of 64 bits, not ${shown(key)}`);
+    const engine = this.#engine;
+    return engine.withRow(this.bytes, (row) => {
+      engine.writeWord(engine.word, key);
+      engine.call("batch_resample_games", engine.state, [engine.zero, 1], [engine.word, 1], 0, 1);
+      return Game.at(engine, engine.memory.slice(row, row + engine.rowBytes));
+    });
+  }
+
+  /** Whether an action would turn up something hidden before the next choice. */
+  draws(action) {
+    const code = this.#legalCode(action);
+    const engine = this.#engine;
+    return engine.withRow(this.bytes, () => {
+      engine.writeWord(engine.word, code);
+      const [spare, out] = [engine.keep(engine.rowBytes), [engine.found, 1]];
+      engine.call("batch_write_draws", engine.state, [engine.zero, 1], [engine.word, 1], [spare, 1], out, 0, 1);
+      return engine.memory[engine.found] !== 0;
+    });
   }
 
   /** Random bits for a player, from the game's own stream, which moves on: same seed, same play. */
@@ -501,7 +566,8 @@ export class Game {
   }
 
   /** The game so far, as Python's `GameRecord.from_json` reads it; without the seed if that is to stay unknown. */
-  record({ seed = true } = {}) {
+  record(settings = {}) {
+    const { seed = true } = checkSettings(settings);
     if (!this.setup) throw new InvalidArgument("a game that was made from a row has no record");
     const document = {
       format: "montecristo-record",
@@ -592,12 +658,11 @@ export class Network {
 
   constructor(engine, content) {
     this.#engine = engine;
-    const { metadata, tensors } = readSafetensors(content);
+    const { metadata, sizes, tensors } = readSafetensors(content);
     const { layout, network } = engine.description;
     if (metadata.layout !== layout) {
       throw new InvalidModel(`the network has the layout ${metadata.layout}, but this version of montecristo-env has ${layout}`);
     }
-    const sizes = JSON.parse(metadata.sizes ?? "null");
     if (!Array.isArray(sizes) || sizes.length !== 3) throw new InvalidModel("this is not an entity network: it has no three sizes");
     if (!sizes.every((size) => Number.isInteger(size) && size > 0 && size <= network.most_units)) {
       throw new InvalidModel(`layers have 1 to ${network.most_units} units, but sizes are ${JSON.stringify(sizes)}`);
@@ -651,7 +716,7 @@ export class Network {
   /** Logits of all actions, and every player's share of the utility and of the win, the decider's first. */
   evaluate(game) {
     const engine = this.#engine;
-    return engine.withRow(game.bytes, (row) => {
+    return engine.withRow(checkGame(game).bytes, (row) => {
       this.run(row);
       const read = ([at, , size]) => new Float32Array(engine.wasm.memory.buffer.slice(at, at + 4 * size));
       return { logits: read(this.logits), utilities: read(this.utilities), wins: read(this.wins) };
@@ -666,21 +731,22 @@ export class Network {
 }
 
 function readSafetensors(content) {
-  const bytes = Uint8Array.from(content instanceof ArrayBuffer ? new Uint8Array(content) : content);
-  const view = new DataView(bytes.buffer);
-  let header;
+  if (!(content instanceof ArrayBuffer) && !(content instanceof Uint8Array)) {
+    throw new InvalidArgument(`a network file is an ArrayBuffer or a Uint8Array, not ${shown(content)}`);
+  }
   try {
-    const size = Number(view.getBigUint64(0, true));
-    header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + size)));
+    const bytes = Uint8Array.from(content instanceof ArrayBuffer ? new Uint8Array(content) : content);
+    const size = Number(new DataView(bytes.buffer).getBigUint64(0, true));
     const start = 8 + size;
+    const { __metadata__: metadata, ...entries } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, start)));
     const tensors = {};
-    const { __metadata__: metadata = {}, ...entries } = header;
     for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
-      if (!["F16", "F32"].includes(dtype) || start + to > bytes.length) throw new Error(`${name} cannot be read`);
       const data = bytes.slice(start + from, start + to).buffer;
-      tensors[name] = { shape, values: dtype === "F32" ? new Float32Array(data) : fromHalf(new Uint16Array(data)) };
+      const values = { F32: () => new Float32Array(data), F16: () => fromHalf(new Uint16Array(data)) }[dtype]();
+      if (values.length !== shape.reduce((product, length) => product * length, 1)) throw new Error(`${name} is not as long as its shape says`);
+      tensors[name] = { shape, values };
     }
-    return { metadata, tensors };
+    return { metadata: metadata ?? {}, sizes: JSON.parse(metadata?.sizes ?? "null"), tensors };
   } catch (error) {
     throw new InvalidModel(`this is no network file: ${error.message}`);
   }
@@ -758,12 +824,15 @@ class Agent {
 
   /** The code of a legal action. The game stays as it is, but for its stream of random bits. */
   act(game) {
-    if (game.isOver) throw new IllegalAction("the game is over: there is nothing to decide");
-    return this.choose(game);
+    return this.choose(checkGame(game));
   }
 
   /** How likely each legal action is, by code, and what the decider may expect: -1 loses, 1 wins, null if unknown. */
   evaluate(game) {
+    return this.think(checkGame(game));
+  }
+
+  think(game) {
     const chosen = this.act(game.copy());
     return { probabilities: new Map(game.legalActions().map((code) => [code, code === chosen ? 1 : 0])), value: null };
   }
@@ -775,7 +844,7 @@ class RandomAgent extends Agent {
     return legal[Number(game.drawKey() % BigInt(legal.length))];
   }
 
-  evaluate(game) {
+  think(game) {
     const legal = game.legalActions();
     return { probabilities: new Map(legal.map((code) => [code, 1 / legal.length])), value: null };
   }
@@ -802,7 +871,7 @@ class SearchAgent extends Agent {
     return Number(this.search(game).action);
   }
 
-  evaluate(game) {
+  think(game) {
     const { policy, values } = this.search(game.copy());
     const first = this.engine.description.first[game.field("decision")];
     const probabilities = new Map(game.legalActions().map((code) => [code, policy[code - first]]));
@@ -847,7 +916,7 @@ class SearchAgent extends Agent {
 
 class MctsAgent extends SearchAgent {
   constructor(engine, simulations = 800, name) {
-    super(engine, Math.max(1, simulations), name);
+    super(engine, simulations, name);
     this.winWeight = 1;
   }
 
@@ -873,10 +942,10 @@ class AlphaZeroAgent extends SearchAgent {
   }
 
   /** What it may expect is what the network says without search. */
-  evaluate(game) {
+  think(game) {
     const { logits, wins } = this.engine.network.evaluate(game);
     const value = asReward(wins[0], game.players);
-    if (this.simulations) return { ...super.evaluate(game), value };
+    if (this.simulations) return { ...super.think(game), value };
     const legal = game.legalActions();
     const highest = Math.max(...legal.map((code) => logits[code]));
     const weights = legal.map((code) => Math.exp(logits[code] - highest));

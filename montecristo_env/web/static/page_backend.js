@@ -5,9 +5,9 @@ import { load } from "./montecristo.js";
 import { HUMAN, PACES, Session } from "./session.js";
 
 const KEY = "montecristo-page-table-";
-const AGENTS = ["greedy", "alphazero", "mcts", "random"];
+const AGENTS = ["alphazero", "greedy", "mcts", "random"]; // the first one analyses games
 const COLOURS = ["Red", "Blue", "Green", "Yellow"];
-const SEARCHING = ["alphazero", "mcts"];
+const SEARCHING = { alphazero: 0, mcts: 1 }; // with the fewest steps of the slider
 
 let engine;
 let worker;
@@ -19,8 +19,8 @@ function theEngine() {
   return engine;
 }
 
-/** Asks an agent in the worker: "act" for an action, "evaluate" for what it thinks. */
-export function think(what, agent, bytes) {
+/** Asks an agent in the worker: "act" for an action, "evaluate" for what it thinks, of a move, too, if there is one. */
+export function think(what, agent, bytes, move) {
   if (!worker) {
     worker = new Worker(new URL("thinker.js", import.meta.url), { type: "module" });
     worker.onmessage = ({ data: { number, found, problem } }) => {
@@ -29,15 +29,25 @@ export function think(what, agent, bytes) {
       if (problem === undefined) resolve(found);
       else reject(new Error(problem));
     };
+    worker.onerror = () => {
+      for (const { reject } of waiting.values()) reject(new Error("agents cannot think in this browser"));
+      waiting.clear();
+      worker = undefined;
+    };
   }
   return new Promise((resolve, reject) => {
     waiting.set((asked += 1), { resolve, reject });
-    worker.postMessage({ number: asked, what, agent, bytes });
+    worker.postMessage({ number: asked, what, agent, bytes, move });
   });
 }
 
+/** What was kept of a table; null if there is none, or it cannot be read. */
 function saved(identity) {
-  return JSON.parse(localStorage.getItem(KEY + identity) ?? "null");
+  try {
+    return JSON.parse(localStorage.getItem(KEY + identity));
+  } catch {
+    return null;
+  }
 }
 
 /** The session of a table that was kept. */
@@ -70,8 +80,9 @@ export class Backend {
   async games() {
     const keys = Object.keys(localStorage).filter((key) => key.startsWith(KEY));
     const tables = keys.map((key) => {
-      const { names, scores, over, round, at } = JSON.parse(localStorage.getItem(key));
-      return { id: key.slice(KEY.length), players: names, scores, over, round, changed_at: at / 1000, free: [] };
+      const id = key.slice(KEY.length);
+      const { names = ["a damaged table"], scores = [], over = false, round = 0, at = 0 } = saved(id) ?? {};
+      return { id, players: names, scores, over, round, changed_at: at / 1000, free: [] };
     });
     return { tables, agents: AGENTS, searching: SEARCHING };
   }
@@ -109,7 +120,11 @@ export class Backend {
   }
 
   #changed() {
-    localStorage.setItem(KEY + this.identity, JSON.stringify(this.session.saved));
+    try {
+      localStorage.setItem(KEY + this.identity, JSON.stringify(this.session.saved));
+    } catch (error) {
+      this.listener.error(`The game goes on, but this browser cannot keep it: ${error.message}`);
+    }
     this.listener.table({ ...this.session.view(), paces: PACES, agents: AGENTS });
     this.#wake();
   }

@@ -1,5 +1,6 @@
 // The replay of a table of this browser: works out what the page shows, then shows it.
 
+import { balances } from "./analysis.js";
 import { Backend, sessionOf, think } from "./backend.js";
 import { byId } from "./board.js";
 import { boardParts, places } from "./draw.js";
@@ -16,11 +17,12 @@ async function replayData(session, evaluator) {
   const moments = [...game.moments];
   const thoughts = new Map(); // by the index of the event that comes next
   for (const [done, move] of session.moves.entries()) {
+    const [next, player, before] = [game.events.length, game.currentPlayer, game.bytes];
+    game.step(move);
     if (evaluator) {
       byId("title").textContent = `${evaluator} looks at decision ${done + 1} of ${session.moves.length} …`;
-      thoughts.set(game.events.length, await think("evaluate", evaluator, game.bytes));
+      thoughts.set(next, { player, ...(await think("evaluate", evaluator, before, { action: move, after: game.bytes })) });
     }
-    game.step(move);
     moments.push(...game.moments.slice(1));
   }
   const { market, card_adventurers: adventurers } = game.ruleset;
@@ -38,17 +40,19 @@ async function replayData(session, evaluator) {
   const moves = log.flatMap((entries, step) => entries.map((entry) => ({ step, ...entry })));
   const replay = { players: describePlayers(names), target: game.ruleset.target, rules: rulesetText(game.ruleset, engine.description.ruleset) };
   Object.assign(replay, { evaluator: evaluator || null, places: places(names.length), steps, moves });
+  const analysed = [...thoughts.values()].filter(({ luck }) => luck);
+  replay.balances = analysed.length ? balances(names, analysed) : [];
   return { lines: [...parts.keys()], parts: [...parts.values()].map((line) => [line]), games: [replay] };
 }
 
-function opinionOf({ probabilities, value }, move, state, session) {
+function opinionOf({ probabilities, value, loss, luck }, move, state, session) {
   const choices = [...probabilities]
     .sort(([, one], [, other]) => other - one)
     .map(([code, probability]) => {
       const action = session.game.notation(code);
       return { words: session.words(action, state), probability, target: target(action, state) };
     });
-  return { choices, moved: session.words(move, state), value };
+  return { choices, moved: session.words(move, state), value, loss, luck };
 }
 
 const session = await sessionOf(Backend.identity()).catch(() => null);

@@ -7,6 +7,7 @@ const { lines: svgLines, parts: svgParts, games } = JSON.parse(byId("replays").t
 const SECONDS = 1;
 const IS_EMBEDDED = location.search === "?embedded"; // in a frame of another page: it moves by itself, again and again
 const MOST_MISTAKES = 8;
+const MOST_CHOICES = 5; // that are listed, besides what was done
 const SMALLEST_MISTAKE = 0.05; // of the reward for a win
 const SMALLEST_SHOWN = 0.005;
 
@@ -92,13 +93,22 @@ function showOpinion(shown) {
   if (!annotated) return;
   const opinion = shown.opinion;
   byId("evaluator").textContent = evaluatorName();
-  byId("choices").replaceChildren(...(opinion?.choices ?? []).map((choice) => choiceLine(choice, opinion.moved)));
+  byId("choices").replaceChildren(...(opinion ? choiceLines(opinion) : []));
   if (!opinion) byId("value").textContent = "Nothing to decide here.";
   else if (opinion.value === null) byId("value").textContent = `${replay.players[shown.player].name} decides.`;
   else byId("value").textContent = `${replay.players[shown.player].name} ${signed(opinion.value)} (+1 is a win)`;
   byId("consequences").textContent = opinion ? consequences(opinion) : "";
   const best = opinion?.choices[0].target;
   if (best) for (const place of byId("board").querySelectorAll(`[data-target="${best}"]`)) place.classList.add("hinted");
+}
+
+/** The likeliest choices and what was done; all others in one line. */
+function choiceLines({ choices, moved }) {
+  const listed = choices.filter(({ words }, place) => place < MOST_CHOICES || words === moved);
+  const rest = choices.length - listed.length;
+  const left = Math.max(0, 1 - listed.reduce((sum, { probability }) => sum + probability, 0));
+  const others = rest ? [{ words: `${rest} other ${rest === 1 ? "choice" : "choices"}`, probability: left }] : [];
+  return [...listed, ...others].map((choice) => choiceLine(choice, moved));
 }
 
 function choiceLine({ words, probability }, moved) {
@@ -154,15 +164,15 @@ function drawCharts() {
       [at, one.scores[seat]],
     ]),
   );
-  const points = { levels: [0, replay.target], low: 0, high: most, lines: stairs };
-  drawChart(byId("chart"), replay.players, last, step, points, goTo);
   const values = seats.map((seat) =>
     replay.steps.flatMap(({ player, opinion }, at) =>
       player === seat && typeof opinion?.value === "number" ? [[at, opinion.value]] : [],
     ),
   );
   const found = values.flat().map(([, value]) => value);
-  byId("values").hidden = found.length === 0;
+  byId("values").hidden = found.length === 0; // first, since both share the room
+  const points = { levels: [0, replay.target], low: 0, high: most, lines: stairs };
+  drawChart(byId("chart"), replay.players, last, step, points, goTo);
   if (found.length === 0) return;
   byId("values").setAttribute("aria-label", `${evaluatorName()} of each player's chances over time, −1 to +1`);
   const content = { levels: [-1, 0, 1], low: Math.min(-1, ...found), high: Math.max(1, ...found), lines: values };
@@ -176,7 +186,7 @@ function play() {
   const speed = Number(byId("speed").value);
   clearInterval(timer);
   timer = setInterval(() => goTo(step + 1), 1000 * SECONDS * speed);
-  byId("auto").textContent = "⏸ Pause";
+  byId("auto").textContent = "‖ Pause";
   byId("auto").setAttribute("aria-label", "Pause");
 }
 

@@ -1,7 +1,7 @@
 // A table: shows what the back end says, and tells it what the person wants.
 
 import { Backend } from "./backend.js";
-import { badge, bar, Board, byId, element, entryLine, roundLine, scoreLine, signed } from "./board.js";
+import { badge, bar, Board, byId, depth, element, entryLine, reveal, roundLine, scoreLine, signed } from "./board.js";
 import { Changes } from "./changes.js";
 import { showEnd } from "./end.js";
 import { describe, openRules, showLesson, startTeaching, startTips } from "./teach.js";
@@ -104,10 +104,10 @@ function show() {
   showSeats();
   showControls();
   showChoices();
-  showLog();
+  showLesson(table);
+  showLog(); // when it has its height
   markTargets();
   if (mine || table.player < 0) changes.mark(board, table.you);
-  showLesson(table);
   if (table.player < 0 && table.at !== endSeen) showResult();
   else if (table.player >= 0) byId("end").close();
   if (table.problem) notify(table.problem);
@@ -194,6 +194,7 @@ function showChoices() {
     return element("li", {}, line);
   });
   byId("choices").replaceChildren(...lines);
+  if (hint) reveal(byId("choices"), lines.find((line) => line.querySelector(".best")));
   byId("answers").replaceChildren(...table.legal.filter((choice) => !choice.target).map((choice) => answer(choice)));
 }
 
@@ -226,9 +227,10 @@ function showLog() {
   });
   const log = byId("log");
   log.replaceChildren(...lines);
+  byId("news").hidden = fresh === 0;
   byId("news").textContent = fresh ? `${fresh} new ${fresh === 1 ? "line" : "lines"} in the log ↓` : "";
   const first = fresh ? lines[table.since] : undefined; // what is new stands at the top, or all of it can be seen
-  log.scrollTop = first ? first.offsetTop - log.offsetTop - 4 : log.scrollHeight;
+  log.scrollTop = first ? depth(log, first) - 4 : log.scrollHeight;
 }
 
 function showResult() {

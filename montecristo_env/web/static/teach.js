@@ -56,6 +56,7 @@ export function openRules() {
     );
   }
   byId("rules").showModal();
+  byId("rules").scrollTop = 0;
 }
 
 // --- The lessons

@@ -1,5 +1,6 @@
 // A worker in which agents think, so that the page stays alive meanwhile.
 
+import { analyse } from "./analysis.js";
 import { load } from "./montecristo.js";
 
 const engine = load(new URL("montecristo.wasm", import.meta.url));
@@ -14,13 +15,21 @@ async function withNetwork(made) {
   await network;
 }
 
-onmessage = async ({ data: { number, what, agent, bytes } }) => {
+/** What an agent thinks of a position; the network also says what the move that was made there cost and brought. */
+function evaluate(made, player, game, move) {
+  const thought = player.evaluate(game);
+  if (!move || !player.name.startsWith("alphazero")) return thought;
+  const [preferred] = [...thought.probabilities].reduce((best, one) => (one[1] > best[1] ? one : best));
+  return { ...thought, ...analyse(made.network, game, made.code(move.action), preferred, made.gameAt(move.after)) };
+}
+
+onmessage = async ({ data: { number, what, agent, bytes, move } }) => {
   try {
     const made = await engine;
     if (agent.startsWith("alphazero")) await withNetwork(made);
     const game = made.gameAt(bytes);
     const player = made.agent(agent);
-    postMessage({ number, found: what === "act" ? player.act(game) : player.evaluate(game) });
+    postMessage({ number, found: what === "act" ? player.act(game) : evaluate(made, player, game, move) });
   } catch (error) {
     network = undefined;
     postMessage({ number, problem: error.message });
