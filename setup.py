@@ -39,7 +39,10 @@ class BuildWithKernels(build_py):
             shutil.rmtree(folder, ignore_errors=True)  # those of the target before this one
         if READY:
             folder.mkdir(parents=True, exist_ok=True)
-            for path in [Path(READY, "manifest.json"), *Path(READY).glob(f"kernels-{TARGET}*")]:
+            libraries = list(Path(READY).glob(f"kernels-{TARGET}*"))
+            if not libraries:
+                raise SystemExit(f"there are no kernels for {TARGET or 'any target'} in {READY}")
+            for path in [Path(READY, "manifest.json"), *libraries]:
                 shutil.copy(path, folder)
             return
         paths = [str(ROOT / part) for part in ("", "agents", "train")]
