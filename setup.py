@@ -41,7 +41,7 @@ class BuildWithKernels(build_py):
             folder.mkdir(parents=True, exist_ok=True)
             libraries = list(Path(READY).glob(f"kernels-{TARGET}*"))
             if not libraries:
-                raise SystemExit(f"{READY} holds no kernels for {TARGET or 'any machine'}")
+                raise SystemExit(f"there are no kernels for {TARGET or 'any target'} in {READY}")
             for path in [Path(READY, "manifest.json"), *libraries]:
                 shutil.copy(path, folder)
             return

@@ -153,6 +153,13 @@ def test_the_sdist_builds_the_same_wheel_and_holds_what_a_packager_needs(
     assert contents(again) == contents(wheel)
 
 
+def test_a_wheel_without_kernels_is_not_built(sources: Path, tmp_path: Path) -> None:
+    env = os.environ | {"MONTECRISTO_KERNELS": str(tmp_path), "MONTECRISTO_TARGET": "x86_64-windows"}
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--skip-dependency-check"]
+    done = subprocess.run([*command, "--outdir", tmp_path / "dist", sources], env=env, capture_output=True, text=True)
+    assert done.returncode != 0 and "there are no kernels for x86_64-windows" in done.stdout + done.stderr
+
+
 def test_wheel_and_sdist_are_small_and_pass_the_checks_of_the_package_index(wheel: Path, sdist: Path) -> None:
     for tool in ("twine", "check_wheel_contents"):
         pytest.importorskip(tool)
