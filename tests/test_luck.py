@@ -104,9 +104,8 @@ def test_values_are_those_where_the_network_would_draw_next_if_it_played_on(play
     ended = 0
     for row in range(60):
         game = games[[row]]
-        while not game.over[0]:
-            act = agent.act(PublicView(game), np.arange(1))
-            if game.draws(act)[0]:
+        for _ in range(luck.PLAYED_ON - 1):
+            if game.over[0] or game.draws(act := agent.act(PublicView(game), np.arange(1)))[0]:
                 break
             game.step(act)
         ended += int(game.over[0])

@@ -52,6 +52,7 @@ VALUE_MODEL = "alphazero"
 """The shipped network that gives the values."""
 REDRAWS = 16  # the noise of their mean adds 1/16 to the variance of luck
 MOST_REDRAWS = 1024
+PLAYED_ON = 32  # positions at most up to the next draw, of which there is one every nine decisions
 FOLDS = 10  # of the deals of a match: how much luck counts in one of them is fitted to the others
 BLOCK = 256  # rows that a thread evaluates at a time
 REDRAWN_ROWS = 2**15  # at a time, so that they do not fill the memory
@@ -221,13 +222,15 @@ class LuckMeter:
         games.states[:] = rows
         found = np.empty((rows.size, MAX_PLAYERS, len(SIGNALS)))
         active = np.arange(rows.size)
-        while active.size:
+        for _ in range(PLAYED_ON):
             found[active], logits = self.value.evaluate(games.states[active])
             lives = ~games.over[active]
             active = active[lives]
             acts = _best(games, active, logits[lives])
             quiet = ~games.draws(acts, active)
             active = active[quiet]
+            if active.size == 0:
+                break
             games.step(acts[quiet], active)
         return found
 
