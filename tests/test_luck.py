@@ -100,13 +100,12 @@ def test_values_are_those_where_the_network_would_draw_next_if_it_played_on(play
     for row in range(60):
         games.play_random(6 * row, [row])
     meter, agent = LuckMeter(network(), redraws=3), PolicyAgent(network())
-    found, before = meter._values(games, games.states), games.states.copy()
+    found, before = meter._values(games, games.states, True), games.states.copy()
     ended = 0
     for row in range(60):
         game = games[[row]]
-        while not game.over[0]:
-            act = agent.act(PublicView(game), np.arange(1))
-            if game.draws(act)[0]:
+        for _ in range(luck.PLAYED_ON - 1):
+            if game.over[0] or game.draws(act := agent.act(PublicView(game), np.arange(1)))[0]:
                 break
             game.step(act)
         ended += int(game.over[0])

@@ -52,6 +52,7 @@ VALUE_MODEL = "alphazero"
 """The shipped network that gives the values."""
 REDRAWS = 16  # the noise of their mean adds 1/16 to the variance of luck
 MOST_REDRAWS = 1024
+PLAYED_ON = 32  # positions at most up to the next draw, of which there is one every nine decisions
 FOLDS = 10  # of the deals of a match: how much luck counts in one of them is fitted to the others
 BLOCK = 256  # rows that a thread evaluates at a time
 REDRAWN_ROWS = 2**15  # at a time, so that they do not fill the memory
@@ -158,8 +159,8 @@ class LuckMeter:
         network: gives the values.
         redraws: in how many games with redrawn hidden parts a decision is tried, to know what might have come.
         sha256: of the network's file, which reports name.
-        plays_on: whether the network plays on to the next draw before it is asked what it expects. That explains more,
-            and takes ten times as long.
+        plays_on: whether the network plays on to the next draw before it is asked what it expects of luck. That
+            explains more, and takes longer. What decisions lose is measured at once.
     """
 
     def __init__(
@@ -192,48 +193,46 @@ class LuckMeter:
 
         Both follow from the seed and the decisions of a game alone, and no random stream of the game is used.
         """
-        draws = games.draws(actions, rows)
-        other = np.zeros(0, np.int64)  # decisions that the network would make in another way
+        draws, lost = games.draws(actions, rows), np.zeros(rows.size)
         if losses:
-            preferred, seats = self._preferred(games, rows), games.current_player[rows]
-            other = np.flatnonzero(preferred != actions)
-            better = self._expected(games, preferred[other], rows[other])[np.arange(other.size), seats[other], WIN]
-        values = np.empty((rows.size, MAX_PLAYERS, len(SIGNALS)))
-        values[draws] = self._expected(games, actions[draws], rows[draws])
+            preferred = self._preferred(games, rows)
+            other = np.flatnonzero(preferred != actions)  # decisions that the network would make in another way
+            better, made = (
+                self._expected(games, some[other], rows[other], False)[..., WIN] for some in (preferred, actions)
+            )
+            gained = np.take_along_axis(better - made, games.current_player[rows[other], None].astype(np.int64), axis=1)
+            lost[other] = np.maximum(gained[:, 0], 0.0)
+        expected = self._expected(games, actions[draws], rows[draws], self.plays_on)
         games.step(actions, rows)
-        needed = draws.copy()
-        needed[other] = True
-        came = np.empty_like(values)
-        came[needed] = self._values(games, games.states[rows[needed]])
-        values[~draws] = came[~draws]
-        lost = np.zeros(rows.size)
-        if losses:
-            lost[other] = np.maximum(better - values[other, seats[other], WIN], 0.0)
-        return Measured(rows[draws], came[draws] - values[draws], lost)
+        return Measured(rows[draws], self._values(games, games.states[rows[draws]], self.plays_on) - expected, lost)
 
     def _preferred(self, games: GameBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """What the network would do in these games."""
         return _best(games, rows, self.value.evaluate(games.states[rows])[1])
 
-    def _values(self, like: GameBatch, rows: States) -> NDArray[np.float64]:
+    def _values(self, like: GameBatch, rows: States, plays_on: bool) -> NDArray[np.float64]:
         """The values of these positions of games of the same rules, where the next draw would come, if it plays on."""
-        if not self.plays_on:
+        if not plays_on:
             return self.value(rows)
         games = like[np.zeros(rows.size, np.int64)]
         games.states[:] = rows
         found = np.empty((rows.size, MAX_PLAYERS, len(SIGNALS)))
         active = np.arange(rows.size)
-        while active.size:
+        for _ in range(PLAYED_ON):
             found[active], logits = self.value.evaluate(games.states[active])
             lives = ~games.over[active]
             active = active[lives]
             acts = _best(games, active, logits[lives])
             quiet = ~games.draws(acts, active)
             active = active[quiet]
+            if active.size == 0:
+                break
             games.step(acts[quiet], active)
         return found
 
-    def _expected(self, games: GameBatch, actions: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _expected(
+        self, games: GameBatch, actions: NDArray[np.int64], rows: NDArray[np.int64], plays_on: bool
+    ) -> NDArray[np.float64]:
         """The values of these decisions, (K, 4, SIGNALS): those of actions that draw are means over redraws."""
         means = np.empty((rows.size, MAX_PLAYERS, len(SIGNALS)))
         draws = games.draws(actions, rows)
@@ -246,7 +245,9 @@ class LuckMeter:
                     play_redrawn, games.states, rows[part], actions[part], redraws, redrawn, size=part.size,
                     threads=ALL_CORES, least=ROWS_PER_THREAD,
                 )  # fmt: skip
-                means[part] = self._values(games, redrawn).reshape(part.size, redraws, *means.shape[1:]).mean(axis=1)
+                means[part] = (
+                    self._values(games, redrawn, plays_on).reshape(part.size, redraws, *means.shape[1:]).mean(axis=1)
+                )
         return means
 
 
