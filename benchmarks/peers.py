@@ -25,7 +25,7 @@ from engine import machine, save, summary
 from matplotlib.figure import Figure
 
 from montecristo_agents.report import png
-from montecristo_env.files import atomic_write
+from montecristo_env.util.files import atomic_write
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).with_name("peer_workers.py")

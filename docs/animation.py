@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 
 from montecristo_env import GameRecord, render
-from montecristo_env.files import atomic_write
+from montecristo_env.util.files import atomic_write
 
 WIDTH = 768  # pixels, so that the height is whole, too
 COLOURS = 64

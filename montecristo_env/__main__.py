@@ -4,13 +4,13 @@
 """
 
 import ast
+import importlib.metadata
 import importlib.util
 import runpy
 import sys
 from pathlib import Path
 
-from montecristo_env import __version__
-from montecristo_env.commands import quiet_pipe
+from montecristo_env.util.commands import quiet_pipe
 
 COMMANDS = {
     "play": "montecristo_env.play",
@@ -58,7 +58,7 @@ def main() -> None:
             print(overview())
         return
     if arguments == ["--version"]:
-        print(f"montecristo-env {__version__}")
+        print(f"montecristo-env {importlib.metadata.version('montecristo-env')}")
         return
     for words in (2, 1):
         if module := COMMANDS.get(" ".join(arguments[:words])):

@@ -18,7 +18,7 @@ from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
 from montecristo_env.render.renderer import RENDER_FPS, RENDER_MODES, Renderer
 from montecristo_env.ruleset import RulesetLike
-from montecristo_env.spaces import masked_space, observation_box
+from montecristo_env.util.spaces import masked_space, observation_box
 
 Observation = dict[str, NDArray[Any]]
 

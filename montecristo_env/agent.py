@@ -128,7 +128,7 @@ class WinEstimator(Agent, Protocol):
         """The share of the win that every seat of these games may expect, (K, 4); seats that nobody holds have 0."""
 
 
-class Opinion(NamedTuple):
+class PositionEvaluation(NamedTuple):
     """What an agent thinks of one position: legal actions with their probabilities, and what it expects to win."""
 
     probabilities: dict[actions.Action, float]
@@ -138,7 +138,7 @@ class Opinion(NamedTuple):
 TRIES = 5
 
 
-def opinion(agent: Agent, games: GameBatch, game: int = 0) -> Opinion:
+def evaluate_position(agent: Agent, games: GameBatch, game: int = 0) -> PositionEvaluation:
     """What an agent would do in a game, and how sure it is; the game does not change.
 
     An `Evaluator` is asked what it thinks. Any other is asked several times what it does, and how often it gives an
@@ -156,7 +156,7 @@ def opinion(agent: Agent, games: GameBatch, game: int = 0) -> Opinion:
         likely = np.zeros(actions.COUNT)
         for _ in range(TRIES):
             likely[agent.act(view, only)[0]] += 1 / TRIES
-    return Opinion({action: float(likely[actions.encode(action)]) for action in legal}, value)
+    return PositionEvaluation({action: float(likely[actions.encode(action)]) for action in legal}, value)
 
 
 def make_agent(agent: str | Agent) -> Agent:

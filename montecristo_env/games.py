@@ -20,7 +20,7 @@ from montecristo_env.core.public import public_state
 from montecristo_env.core.scoring import REWARDS
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
 from montecristo_env.ruleset import Ruleset, RulesetLike
-from montecristo_env.threads import ALL_CORES, parallel_for
+from montecristo_env.util.threads import ALL_CORES, parallel_for
 
 Rows: TypeAlias = int | ArrayLike | None
 

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env.agent import Agent, PublicView, make_agent
-from montecristo_env.commands import missing
 from montecristo_env.core import actions, batch, chance_nodes, observation
 from montecristo_env.core.actions import DUNGEON_LETTERS, KIND_LETTERS
 from montecristo_env.core.chance_nodes import LANE_ORDERS, OUTCOMES, Draw
@@ -50,6 +49,7 @@ from montecristo_env.errors import IllegalAction, InvalidArgument
 from montecristo_env.games import GameBatch, seed_of_game
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.text import describe
+from montecristo_env.util.commands import missing
 
 try:
     import pyspiel

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from montecristo_env.commands import quiet_pipe
 from montecristo_env.errors import InvalidArgument, MonteCristoError
 from montecristo_env.ruleset import Ruleset
+from montecristo_env.util.commands import quiet_pipe
 from montecristo_env.web.extras import H11Protocol, h11, tyro, uvicorn
 from montecristo_env.web.server import make_app
 from montecristo_env.web.sessions import HUMAN, SessionStore, new_identity

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from montecristo_env import render
-from montecristo_env.agent import Agent, PublicView, WinEstimator, make_agent, opinion
+from montecristo_env.agent import Agent, PublicView, WinEstimator, evaluate_position, make_agent
 from montecristo_env.analysis import Balance, analyse, balances
 from montecristo_env.core import actions, batch
 from montecristo_env.core.constants import (
@@ -37,9 +37,9 @@ from montecristo_env.core.constants import (
 from montecristo_env.core.layout import States
 from montecristo_env.core.public import card, cards, public_state, token
 from montecristo_env.errors import DamagedRecord, IllegalAction, InvalidArgument, MonteCristoError
-from montecristo_env.files import atomic_write
 from montecristo_env.games import GameBatch
 from montecristo_env.ruleset import Ruleset
+from montecristo_env.util.files import atomic_write
 
 FORMAT = "montecristo-record"
 VERSION = 2
@@ -218,7 +218,7 @@ class GameRecord:
         for event in events:
             for name in ("probabilities", "value", "loss", "luck"):
                 event.pop(name, None)
-        thoughts = [opinion(judge, positions[place].games) for place in places]
+        thoughts = [evaluate_position(judge, positions[place].games) for place in places]
         for event, thought in zip(events, thoughts, strict=True):
             event["probabilities"] = {str(a): round(p, DIGITS) for a, p in thought.probabilities.items()}
             if thought.value is not None:

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from montecristo_env.commands import quiet_pipe
 from montecristo_env.errors import InvalidArgument, MonteCristoError
-from montecristo_env.files import atomic_write
 from montecristo_env.record import GameRecord
+from montecristo_env.util.commands import quiet_pipe
+from montecristo_env.util.files import atomic_write
 from montecristo_env.web.replay_page import ReplayPage
 
 BAD_INPUT = 2  # the exit code

@@ -17,7 +17,7 @@ from montecristo_env.core.layout import aligned_empty
 from montecristo_env.errors import InvalidArgument, InvalidPlayerCount
 from montecristo_env.games import GameBatch, seed_of_game
 from montecristo_env.ruleset import RulesetLike
-from montecristo_env.spaces import masked_space, observation_box
+from montecristo_env.util.spaces import masked_space, observation_box
 
 Opponents: TypeAlias = str | Agent | Sequence[str | Agent]
 Seen: TypeAlias = NDArray[Any] | dict[str, NDArray[Any]]

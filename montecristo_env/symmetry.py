@@ -31,7 +31,7 @@ from montecristo_env.core import actions, observation
 from montecristo_env.core import symmetry as kernels
 from montecristo_env.core.constants import KINDS
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.threads import ALL_CORES, parallel_for
+from montecristo_env.util.threads import ALL_CORES, parallel_for
 
 _ROWS_PER_THREAD = 4096  # that are worth a thread
 _OBSERVATIONS = ("int8", "float32")

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env.commands import missing
 from montecristo_env.core import actions, observation
 from montecristo_env.core.layout import aligned_empty
 from montecristo_env.errors import InvalidArgument
 from montecristo_env.games import GameBatch
 from montecristo_env.ruleset import RulesetLike
-from montecristo_env.spaces import observation_box
+from montecristo_env.util.commands import missing
+from montecristo_env.util.spaces import observation_box
 
 try:
     import torch

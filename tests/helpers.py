@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from numpy.typing import NDArray
 
 import montecristo_env.games
-import montecristo_env.threads
+import montecristo_env.util.threads
 import reference
 from montecristo_env import GameBatch, Kind, Lane, Ruleset, actions
 from montecristo_env.core import batch
@@ -391,7 +391,7 @@ def share_small_batches(monkeypatch: pytest.MonkeyPatch, rows_per_thread: int) -
 
     for name in [name for name in vars(montecristo_env.games) if name.startswith("ROWS_PER_THREAD")]:
         monkeypatch.setattr(montecristo_env.games, name, rows_per_thread)
-    monkeypatch.setattr(montecristo_env.threads, "_pool", counted(montecristo_env.threads._pool))
+    monkeypatch.setattr(montecristo_env.util.threads, "_pool", counted(montecristo_env.util.threads._pool))
     return shared
 
 

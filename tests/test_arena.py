@@ -30,7 +30,7 @@ from montecristo_agents.ratings import Estimate
 from montecristo_agents.report import FILES, Report
 from montecristo_env import GameBatch, GameRecord, IllegalAction, InvalidArgument, PublicView, Ruleset, actions
 from montecristo_env.core.constants import NONE
-from montecristo_env.files import locked
+from montecristo_env.util.files import locked
 
 Arrays = dict[str, NDArray[Any]]
 LONG = 600  # seconds; only to end what would never end by itself

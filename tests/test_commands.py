@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("sb3_contrib")
 
-from montecristo_env.files import LOCK
+from montecristo_env.util.files import LOCK
 from montecristo_train.runs import METRICS
 
 AGENTS = ("montecristo_agents.arena", "montecristo_agents.ladder")

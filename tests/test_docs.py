@@ -33,10 +33,6 @@ INTERNAL = {
     "montecristo_env.ruleset",
     "montecristo_env.montecristo_v0",  # the page of the environment
     "montecristo_env.__main__",  # the commands are those of the modules
-    "montecristo_env.commands",
-    "montecristo_env.files",
-    "montecristo_env.threads",
-    "montecristo_env.spaces",
     "montecristo_agents.extras",
     "montecristo_agents.dense",
     "montecristo_train.extras",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from montecristo_env import InvalidArgument
-from montecristo_env.files import LOCK, STALE, atomic_write, is_empty, locked, sweep
+from montecristo_env.util.files import LOCK, STALE, atomic_write, is_empty, locked, sweep
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="other systems have no such rights")
 
@@ -39,7 +39,7 @@ def test_a_private_file_takes_the_place_of_one_that_all_could_read(tmp_path: Pat
 def killed_while_writing(folder: Path) -> Path:
     """What a process leaves that is killed just before it moves its file."""
     program = (
-        "import os, sys\nfrom pathlib import Path\nfrom montecristo_env.files import atomic_write\n"
+        "import os, sys\nfrom pathlib import Path\nfrom montecristo_env.util.files import atomic_write\n"
         f"os.replace = lambda *_: os.kill(os.getpid(), {int(signal.SIGKILL)})\n"
         "atomic_write(Path(sys.argv[1]) / 'file', b'half')"
     )
@@ -79,7 +79,7 @@ def test_a_folder_is_locked_for_others_until_it_is_left(tmp_path: Path) -> None:
 @POSIX
 def test_the_lock_of_a_killed_process_is_free_for_who_waits(tmp_path: Path) -> None:
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom montecristo_env.files import locked\n"
+        "import sys, time\nfrom pathlib import Path\nfrom montecristo_env.util.files import locked\n"
         "with locked(Path(sys.argv[1])):\n    print('locked', flush=True)\n    time.sleep(600)"
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True)

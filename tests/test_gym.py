@@ -33,7 +33,7 @@ from montecristo_env import (
     render,
 )
 from montecristo_env.gym_env import MonteCristoEnv
-from montecristo_env.spaces import masked_space, observation_box
+from montecristo_env.util.spaces import masked_space, observation_box
 from montecristo_env.vector import MonteCristoVectorEnv
 from shell_helpers import (
     ENV_ID,

@@ -17,8 +17,8 @@ FOLDERS = {
 # Lowest first. A module may import from the layers below its own, and from nothing in its own layer. The name of a
 # package stands for everything in it.
 LAYERS = [
-    ["montecristo_env.errors"],
-    ["montecristo_env.commands", "montecristo_env.files"],
+    ["montecristo_env.errors", "montecristo_env.util"],
+    ["montecristo_env.util.commands", "montecristo_env.util.files"],
     ["montecristo_env.core.library"],
     ["montecristo_env.core.jit"],
     ["montecristo_env.core.intrinsics", "montecristo_env.core.build"],
@@ -30,7 +30,12 @@ LAYERS = [
     ["montecristo_env.core.rules"],
     ["montecristo_env.core.observation", "montecristo_env.core.invariants"],
     ["montecristo_env.core.batch", "montecristo_env.core.chance_nodes", "montecristo_env.core.symmetry"],
-    ["montecristo_env.core.public", "montecristo_env.render", "montecristo_env.spaces", "montecristo_env.threads"],
+    [
+        "montecristo_env.core.public",
+        "montecristo_env.render",
+        "montecristo_env.util.spaces",
+        "montecristo_env.util.threads",
+    ],
     ["montecristo_env.games", "montecristo_env.symmetry"],
     ["montecristo_env.agent"],
     ["montecristo_env.analysis", "montecristo_env.text"],

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import montecristo_env.files
+import montecristo_env.util.files
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, montecristo_v0
 
 pytestmark = pytest.mark.portable
@@ -61,7 +61,7 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setitem(sys.modules, "fcntl", None)
     monkeypatch.setitem(sys.modules, "msvcrt", FakeMsvcrt())
-    spec = importlib.util.spec_from_file_location("files_on_windows", montecristo_env.files.__file__)
+    spec = importlib.util.spec_from_file_location("files_on_windows", montecristo_env.util.files.__file__)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -100,7 +100,7 @@ def test_a_lock_that_cannot_be_removed_while_it_is_open_may_stay(
 def test_a_file_that_somebody_reads_is_replaced_on_windows_as_soon_as_they_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str, refusals: int, written: bool
 ) -> None:
-    files, replace = montecristo_env.files, os.replace
+    files, replace = montecristo_env.util.files, os.replace
     left = refusals
 
     def busy(source: Path, target: Path) -> None:
@@ -184,7 +184,7 @@ def test_games_are_played_without_what_only_posix_has(tmp_path: Path, scores: st
 
 def test_bad_input_ends_a_command_with_one_line_without_the_names_of_posix(tmp_path: Path) -> None:
     program = (
-        f"{NO_POSIX}\nfrom montecristo_env.commands import run_command\n"
+        f"{NO_POSIX}\nfrom montecristo_env.util.commands import run_command\n"
         "from montecristo_env import GameBatch\n"
         "try:\n    run_command(lambda arguments: GameBatch(0, 2), [])\n"
         "except SystemExit as stop:\n    print(stop.code)\n"
@@ -194,7 +194,7 @@ def test_bad_input_ends_a_command_with_one_line_without_the_names_of_posix(tmp_p
 
 def test_output_is_written_where_the_encoding_lacks_letters(tmp_path: Path) -> None:
     """As on Windows, when it goes to a file."""
-    program = "from montecristo_env.commands import run_command\nrun_command(lambda _: print('2 × 3 – § ★'), [])"
+    program = "from montecristo_env.util.commands import run_command\nrun_command(lambda _: print('2 × 3 – § ★'), [])"
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
         [sys.executable, "-c", program], env={**kept, "PYTHONIOENCODING": "cp1252"}, capture_output=True, check=False
@@ -215,7 +215,7 @@ def test_output_is_written_where_the_encoding_lacks_letters(tmp_path: Path) -> N
 )
 def test_a_pipe_that_nobody_reads_ends_a_command_quietly(system: str, error: OSError, quiet: bool) -> None:
     program = (
-        "import sys\nfrom montecristo_env.commands import run_command\n"
+        "import sys\nfrom montecristo_env.util.commands import run_command\n"
         f"sys.platform = {system!r}\n"
         "def command(arguments):\n"
         f"    raise {type(error).__name__}{(*error.args, *filter(None, [error.filename]))!r}\n"

@@ -72,7 +72,7 @@ def test_a_run_on_ray_trains_and_leaves_no_cluster(tmp_path: Path) -> None:
 def test_without_ray_it_says_what_to_install(tmp_path: Path) -> None:
     code = """
 import sys; sys.modules['ray'] = None
-from montecristo_env.commands import run_command
+from montecristo_env.util.commands import run_command
 from montecristo_train.alphazero import main
 run_command(main, sys.argv[1:])
 """

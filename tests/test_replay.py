@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from montecristo_env import DamagedRecord, GameBatch, GameRecord, InvalidArgument, PublicView, Ruleset
-from montecristo_env.agent import Evaluation, opinion
+from montecristo_env.agent import Evaluation, evaluate_position
 from montecristo_env.render import Drawing
 from montecristo_env.render.board import board_parts, draw_board
 from montecristo_env.render.markup import to_svg
@@ -244,7 +244,7 @@ def test_an_agent_that_only_acts_is_asked_several_times() -> None:
             legal = np.flatnonzero(games.action_mask(rows=rows)[0])
             return legal[[int(self.asked == 1)]]
 
-    thought = opinion(Fickle(), games)
+    thought = evaluate_position(Fickle(), games)
     first, second = games.legal_actions(0)[:2]
     assert thought.value is None
     assert thought.probabilities[first] == pytest.approx(0.8)

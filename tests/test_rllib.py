@@ -31,7 +31,7 @@ from montecristo_agents.matches import Results
 from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, make_agent, symmetry
 from montecristo_env.agent import PublicView
-from montecristo_env.files import locked
+from montecristo_env.util.files import locked
 from montecristo_train import ppo, rllib, rllib_sweep
 from montecristo_train.rllib_runner import MASK, SEEN, MaskedNetwork, RllibSettings, SelfPlayRunner, export, spaces
 from montecristo_train.runs import AGENT, METRICS, new_folder, read_settings

@@ -11,7 +11,7 @@ import torch
 from gymnasium.spaces import Discrete
 
 from montecristo_env import actions
-from montecristo_env.spaces import observation_box
+from montecristo_env.util.spaces import observation_box
 from montecristo_train.seat_gae import SeatRolloutBuffer, SeatStep, seat_advantages
 
 NOBODY = [0.0, 0.0, 0.0, 0.0]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import montecristo_env.threads
+import montecristo_env.util.threads
 from helpers import INTERPRETED
 from montecristo_env import GameBatch, IllegalAction, actions, observation
 
@@ -110,7 +110,7 @@ def test_every_row_is_done_once_and_by_several_threads() -> None:
             both.wait()  # nobody goes on before the other thread has begun
         return begin
 
-    found = montecristo_env.threads.parallel_for(part, size=1000, threads=2)
+    found = montecristo_env.util.threads.parallel_for(part, size=1000, threads=2)
     assert (done == 1).all() and len(threads) == 2
     assert found == sorted(found) and len(found) > 2
 
@@ -191,7 +191,7 @@ def test_an_interrupt_waits_for_the_threads_of_the_pool_and_stops_what_has_not_b
         ended.append(begin)
 
     with pytest.raises(KeyboardInterrupt):
-        montecristo_env.threads.parallel_for(part, size=100, threads=2)
+        montecristo_env.util.threads.parallel_for(part, size=100, threads=2)
     assert sorted(begun) == sorted(ended) and len(begun) == 2
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -213,7 +213,7 @@ def test_an_error_in_one_part_waits_for_the_others() -> None:
         ended.append(begin)
 
     with pytest.raises(ValueError, match="a part has failed"):
-        montecristo_env.threads.parallel_for(part, size=2, threads=2)
+        montecristo_env.util.threads.parallel_for(part, size=2, threads=2)
     assert len(ended) == 1
 
 

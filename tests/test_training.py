@@ -31,10 +31,10 @@ from montecristo_agents.models import checksum
 from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch, InvalidArgument, Ruleset, make_agent, observation, symmetry
 from montecristo_env.agent import PublicView
-from montecristo_env.commands import CANNOT_WRITE, USAGE, run_command
 from montecristo_env.core.constants import KINDS
 from montecristo_env.core.layout import STATE
-from montecristo_env.files import LOCK, locked
+from montecristo_env.util.commands import CANNOT_WRITE, USAGE, run_command
+from montecristo_env.util.files import LOCK, locked
 from montecristo_train import curve, ppo, runs
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.pool import Opponent, Pool

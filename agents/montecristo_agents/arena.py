@@ -39,10 +39,10 @@ from montecristo_agents.matches import Match, Played, Results, deal_seeds
 from montecristo_agents.report import Report, deal_results, make_report
 from montecristo_agents.sequential import ALPHA, Claim, SequentialTest, Verdict
 from montecristo_env import Agent, InvalidArgument, MonteCristoError, Ruleset, make_agent
-from montecristo_env.commands import INTERRUPTED, quiet_pipe
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
-from montecristo_env.files import atomic_write, is_empty, locked
 from montecristo_env.ruleset import RulesetLike
+from montecristo_env.util.commands import INTERRUPTED, quiet_pipe
+from montecristo_env.util.files import atomic_write, is_empty, locked
 
 CHUNK_SECONDS = 30.0  # what is played between two savings takes about so long: slow agents need many games at once
 CHUNK_GROWTH = 4  # times the rounds of the chunk before, at most

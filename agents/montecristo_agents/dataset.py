@@ -25,7 +25,7 @@ from montecristo_env.agent import Evaluator
 from montecristo_env.core import batch
 from montecristo_env.core.constants import MAX_PLAYERS, NONE
 from montecristo_env.core.layout import OFFSET, STATE, States, aligned_empty
-from montecristo_env.files import atomic_write, is_empty
+from montecristo_env.util.files import atomic_write, is_empty
 
 SCHEMA = 1
 """The version of the files."""

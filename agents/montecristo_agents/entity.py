@@ -21,7 +21,7 @@ from montecristo_env.core.layout import Float32s, Float32Table, Int8Table, State
 from montecristo_env.core.observation import observe
 from montecristo_env.core.symmetry import KIND_OF_ACTION
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.threads import ALL_CORES, parallel_for
+from montecristo_env.util.threads import ALL_CORES, parallel_for
 
 SIZES = ("pair", "entity", "hidden")  # of the layers, in the header of a file
 ROWS_PER_THREAD = 256  # that are worth a thread

@@ -15,7 +15,7 @@ from montecristo_env.core.jit import copy_bytes, entry_point, local_array
 from montecristo_env.core.layout import STATE, Float32Table, States, UInt64s, aligned_empty
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
-from montecristo_env.threads import ALL_CORES, PARTS_PER_THREAD, parallel_for
+from montecristo_env.util.threads import ALL_CORES, PARTS_PER_THREAD, parallel_for
 
 _ROW_BYTES = STATE.itemsize
 

@@ -82,7 +82,7 @@ from montecristo_env.core.jit import entry_point, kernel
 from montecristo_env.core.layout import Int64s, Row, States
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import move_marker
-from montecristo_env.threads import ALL_CORES, parallel_for
+from montecristo_env.util.threads import ALL_CORES, parallel_for
 
 # --- weights, found by matches between versions
 BONUS = 260  # bonus points: more than two, since nobody can take them away

@@ -26,9 +26,9 @@ from montecristo_agents.luck import VALUE_MODEL
 from montecristo_agents.report import Report, draw_pairs, draw_ratings, markdown, percent, png
 from montecristo_env import InvalidArgument, MonteCristoError
 from montecristo_env.agent import GROUP
-from montecristo_env.commands import INTERRUPTED, quiet_pipe
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
-from montecristo_env.files import atomic_write
+from montecristo_env.util.commands import INTERRUPTED, quiet_pipe
+from montecristo_env.util.files import atomic_write
 
 STANDARD = ("random", "greedy", "ppo", "mcts:50", "mcts:200", "alphazero")
 """The agents that policies are measured against."""

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from montecristo_env import actions
 from montecristo_env.agent import PublicView
-from montecristo_env.commands import missing
 from montecristo_env.core.actions import Action
 from montecristo_env.core.constants import NONE
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidNotation, MonteCristoError
 from montecristo_env.text import parse_move, prompt, rules
+from montecristo_env.util.commands import missing
 
 try:
     import httpx  # comes with openai

@@ -43,7 +43,7 @@ from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS, Decisio
 from montecristo_env.core.jit import copy_bytes, entry_point, local_array
 from montecristo_env.core.layout import STATE, Float32s, Float32Table, Int64s, States, aligned_empty
 from montecristo_env.core.rules import play
-from montecristo_env.threads import ALL_CORES, parallel_for
+from montecristo_env.util.threads import ALL_CORES, parallel_for
 
 SIGNALS = ("value", "win")
 """The heads of the network, in which luck is measured."""

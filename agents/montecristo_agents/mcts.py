@@ -16,7 +16,7 @@ from montecristo_env.core.layout import STATE, Float32Table, Row, States, aligne
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.threads import parallel_for
+from montecristo_env.util.threads import parallel_for
 
 SIMULATIONS = 800
 MOST_ROUNDS = 100

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from montecristo_env import actions, observation
-from montecristo_env.commands import missing
 from montecristo_env.errors import MonteCristoError
-from montecristo_env.files import atomic_write
+from montecristo_env.util.commands import missing
+from montecristo_env.util.files import atomic_write
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from montecristo_agents.luck import SIGNALS, cross_fit, fit_ahead
 from montecristo_agents.matches import Match, Results, Table
 from montecristo_agents.ratings import CONFIDENCE, Estimate, Skill, mean_by_deal, rate_by_deal
 from montecristo_env.core.constants import MIN_PLAYERS
-from montecristo_env.files import atomic_write
 from montecristo_env.ruleset import Ruleset
+from montecristo_env.util.files import atomic_write
 
 Values: TypeAlias = NDArray[np.float64]
 

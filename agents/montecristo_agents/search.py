@@ -39,7 +39,7 @@ from montecristo_env.core.layout import STATE, Float32Table, Int64s, Int64Table,
 from montecristo_env.core.legal import NOTHING, bit
 from montecristo_env.core.rules import play
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.threads import parallel_for
+from montecristo_env.util.threads import parallel_for
 
 C_PUCT = 0.3  # how much priors count below the root
 C_VISIT = 50.0  # how much values count at the root before a move was tried often

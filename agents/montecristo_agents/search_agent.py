@@ -14,7 +14,7 @@ from montecristo_agents.search import MOST_CHOICES, SEARCH, WIN_WEIGHT, Evaluato
 from montecristo_env.agent import Evaluation, PublicView
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.threads import ALL_CORES
+from montecristo_env.util.threads import ALL_CORES
 
 MOST_SIMULATIONS = 100_000
 MOST_CONSIDERED = 16  # moves at the root

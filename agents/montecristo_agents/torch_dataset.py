@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from montecristo_agents.dataset import Dataset
-from montecristo_env.commands import missing
+from montecristo_env.util.commands import missing
 
 try:
     import torch

@@ -21,8 +21,8 @@ import numpy as np
 from montecristo_agents import entity, mcts, models, search, tree
 from montecristo_env import observation
 from montecristo_env.core import actions, constants, layout, library
-from montecristo_env.files import atomic_write
 from montecristo_env.ruleset import VARIANTS, Ruleset
+from montecristo_env.util.files import atomic_write
 
 TARGET = "wasm32"
 MODULE, NETWORK, SECTION = "montecristo.wasm", "alphazero.safetensors", "montecristo"

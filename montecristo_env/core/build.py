@@ -30,7 +30,7 @@ import numpy as np
 from montecristo_env.core import library
 from montecristo_env.core.jit import FAILED, Array, EntryPoint, Kernel
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.files import atomic_write, locked
+from montecristo_env.util.files import atomic_write, locked
 
 OPT_LEVEL = 3
 

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from montecristo_env.files import atomic_write
+from montecristo_env.util.files import atomic_write
 
 BOUNDSCHECK = os.environ.get("MONTECRISTO_BOUNDSCHECK", "0") not in ("", "0")
 """Whether to use, and if need be to build, kernels that check every array index: they are slow, and for tests."""

@@ -10,10 +10,10 @@ Games are played over a WebSocket, as OpenEnv's clients do; every session has a 
 from typing import Any
 from uuid import uuid4
 
-from montecristo_env.commands import missing
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidNotation
 from montecristo_env.text.game import TextGame
 from montecristo_env.text.rules import rules
+from montecristo_env.util.commands import missing
 
 try:
     from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app

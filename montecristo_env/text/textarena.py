@@ -18,12 +18,12 @@ Make a new one for every game: TextArena's wrappers keep what was observed in th
 
 from typing import Any
 
-from montecristo_env.commands import missing
 from montecristo_env.errors import IllegalAction, InvalidNotation
 from montecristo_env.ruleset import RulesetLike
 from montecristo_env.text.game import TextGame
 from montecristo_env.text.moves import NAMES
 from montecristo_env.text.rules import rules
+from montecristo_env.util.commands import missing
 
 try:
     import textarena as ta

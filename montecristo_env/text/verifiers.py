@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
-from montecristo_env.commands import missing
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidNotation
 from montecristo_env.ruleset import Ruleset
 from montecristo_env.text.game import TextGame
 from montecristo_env.text.moves import NAMES
 from montecristo_env.text.rules import rules
+from montecristo_env.util.commands import missing
 
 try:
     import verifiers.v1 as vf

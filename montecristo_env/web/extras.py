@@ -1,6 +1,6 @@
 """What the server and the command lines need besides the environment itself, all from one extra."""
 
-from montecristo_env.commands import missing
+from montecristo_env.util.commands import missing
 
 try:
     import h11

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.files import atomic_write
+from montecristo_env.util.files import atomic_write
 from montecristo_env.web.replay_page import static
 
 COMPILED = ("montecristo.wasm", "alphazero.safetensors")

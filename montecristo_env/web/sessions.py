@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from montecristo_env.agent import GROUP, Agent, PublicView, make_agent, opinion
+from montecristo_env.agent import GROUP, Agent, PublicView, evaluate_position, make_agent
 from montecristo_env.core import actions
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Lane
 from montecristo_env.errors import DamagedRecord, InvalidArgument, MonteCristoError
-from montecristo_env.files import atomic_write, sweep
 from montecristo_env.games import SEED_BITS, seed_of_game
 from montecristo_env.record import GameRecord, RecordedGame
 from montecristo_env.render.markup import fragment
@@ -28,6 +27,7 @@ from montecristo_env.render.players import hand_strip
 from montecristo_env.render.targets import target
 from montecristo_env.render.words import describe
 from montecristo_env.ruleset import Ruleset
+from montecristo_env.util.files import atomic_write, sweep
 from montecristo_env.web.move_log import Entry, display_names, move_log
 from montecristo_env.web.reasons import reasons
 from montecristo_env.web.replay_page import describe_players, parts_of, places, summary
@@ -169,7 +169,7 @@ class Session:
 
         def hint() -> dict[str, Any]:
             agent = make_adviser()
-            thought, state = opinion(agent, games), games.public_state()
+            thought, state = evaluate_position(agent, games), games.public_state()
             likely = sorted(thought.probabilities.items(), key=lambda item: -item[1])
             return {
                 "type": "hint",

@@ -3,7 +3,7 @@
 import os
 from importlib.util import find_spec
 
-from montecristo_env.commands import missing
+from montecristo_env.util.commands import missing
 
 # Torch's threads spin for a while after each piece of work, on cores that our own threads could use by then. It is told
 # not to before it is imported, or never.

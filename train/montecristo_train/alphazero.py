@@ -33,9 +33,9 @@ from torch.nn import functional
 from montecristo_agents.entity import EntityNetwork
 from montecristo_agents.models import checksum
 from montecristo_env import observation
-from montecristo_env.commands import run_command
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.files import atomic_write, locked
+from montecristo_env.util.commands import run_command
+from montecristo_env.util.files import atomic_write, locked
 from montecristo_train.alphazero_settings import PRESETS, Settings
 from montecristo_train.entity import ILLEGAL, EntityModule, export, load, tensors
 from montecristo_train.episodes import AUXILIARY, VALUE, WIN, Batch, Positions, prepare

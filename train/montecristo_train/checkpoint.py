@@ -17,7 +17,7 @@ from montecristo_agents.models import checksum
 from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch
 from montecristo_env.errors import InvalidArgument, MonteCristoError
-from montecristo_env.files import atomic_write
+from montecristo_env.util.files import atomic_write
 from montecristo_train.pool import Opponent
 from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from montecristo_agents.report import png
-from montecristo_env.files import atomic_write
+from montecristo_env.util.files import atomic_write
 
 PANELS = {
     "win_rate/": "win rate",

@@ -13,8 +13,8 @@ from rich.console import Console
 from montecristo_agents.benchmark import benchmark
 from montecristo_agents.policy import PolicyAgent
 from montecristo_env import GameBatch, GameRecord, InvalidArgument, PublicView, make_agent
-from montecristo_env.commands import resumable, run_command
 from montecristo_env.replay import write_replay
+from montecristo_env.util.commands import resumable, run_command
 from montecristo_train.alphazero import train
 from montecristo_train.alphazero_settings import PRESETS
 from montecristo_train.runs import AGENT, CURVE, new_folder

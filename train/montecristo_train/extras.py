@@ -1,6 +1,6 @@
 """What training on Ray needs, all from one extra."""
 
-from montecristo_env.commands import missing
+from montecristo_env.util.commands import missing
 
 try:
     import ray

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from montecristo_agents.heuristic_value import EARLY, FEATURES, LATE, STAGES, WEIGHTS_FILE, features_of
 from montecristo_env import GameBatch, make_agent
 from montecristo_env.agent import PublicView
-from montecristo_env.commands import resumable, run_command
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS
-from montecristo_env.files import atomic_write
+from montecristo_env.util.commands import resumable, run_command
+from montecristo_env.util.files import atomic_write
 
 HELD_OUT = 5  # one game of this many is left out of the fit
 L2 = 1e-4  # what a weight's square costs, so that what is seldom seen weighs little

@@ -15,7 +15,7 @@ from torch import nn
 from torch.distributions import Categorical
 
 from montecristo_env import montecristo_v0
-from montecristo_env.commands import run_command
+from montecristo_env.util.commands import run_command
 
 
 @dataclass

@@ -27,8 +27,8 @@ from torch import nn
 
 from montecristo_agents.entity import EntityNetwork, Sizes
 from montecristo_env import actions
-from montecristo_env.commands import run_command
-from montecristo_env.files import locked
+from montecristo_env.util.commands import run_command
+from montecristo_env.util.files import locked
 from montecristo_train import entity
 from montecristo_train.checkpoint import past_self, read_checkpoint, write_checkpoint
 from montecristo_train.entity import EntityModule

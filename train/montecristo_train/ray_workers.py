@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from montecristo_env.commands import missing
+from montecristo_env.util.commands import missing
 from montecristo_train.alphazero_settings import Settings
 from montecristo_train.episodes import Positions
 from montecristo_train.workers import make_self_play

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from montecristo_agents.entity import EntityNetwork
-from montecristo_env.commands import run_command
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.files import locked
+from montecristo_env.util.commands import run_command
+from montecristo_env.util.files import locked
 from montecristo_train import ppo
 from montecristo_train.extras import DEFAULT_MODULE_ID, PPO, PPOConfig, RLModuleSpec, ray
 from montecristo_train.rllib_runner import League, MaskedNetwork, RllibSettings, SelfPlayRunner, export, spaces

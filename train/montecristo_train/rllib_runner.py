@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from montecristo_agents.entity import EntityNetwork, Sizes
 from montecristo_env import actions
 from montecristo_env.core.constants import MAX_PLAYERS
-from montecristo_env.spaces import observation_box
+from montecristo_env.util.spaces import observation_box
 from montecristo_train import entity
 from montecristo_train.checkpoint import past_self
 from montecristo_train.entity import ILLEGAL, EntityModule

@@ -14,7 +14,7 @@ from typing import Any
 
 import tyro
 
-from montecristo_env.commands import run_command
+from montecristo_env.util.commands import run_command
 from montecristo_train.extras import tune
 from montecristo_train.rllib import PRESETS, Training, on_ray
 from montecristo_train.rllib_runner import RllibSettings

@@ -22,10 +22,10 @@ from montecristo_agents.entity import EntityNetwork
 from montecristo_agents.policy import PolicyAgent
 from montecristo_agents.search_agent import NetworkSearchAgent
 from montecristo_env import Agent
-from montecristo_env.commands import CANNOT_WRITE, resumable
 from montecristo_env.errors import InvalidArgument, MonteCristoError
-from montecristo_env.files import atomic_write, is_empty, locked
 from montecristo_env.ruleset import Ruleset
+from montecristo_env.util.commands import CANNOT_WRITE, resumable
+from montecristo_env.util.files import atomic_write, is_empty, locked
 from montecristo_train.curve import draw_curve
 from montecristo_train.settings import RunSettings
 

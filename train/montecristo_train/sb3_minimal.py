@@ -19,7 +19,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from montecristo_agents.benchmark import benchmark
 from montecristo_env import montecristo_v0
-from montecristo_env.commands import run_command
+from montecristo_env.util.commands import run_command
 
 Seen: TypeAlias = NDArray[np.float32]
 Mask: TypeAlias = NDArray[np.int8]

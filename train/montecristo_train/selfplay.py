@@ -12,7 +12,7 @@ from montecristo_env import GameBatch, actions, make_agent, symmetry
 from montecristo_env.agent import PublicView
 from montecristo_env.core.constants import MAX_PLAYERS
 from montecristo_env.ruleset import RulesetLike
-from montecristo_env.spaces import observation_box
+from montecristo_env.util.spaces import observation_box
 from montecristo_train.pool import Opponent, Pool
 from montecristo_train.seat_gae import SeatStep
 from montecristo_train.settings import SelfPlaySettings

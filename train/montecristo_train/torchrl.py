@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from montecristo_agents.benchmark import benchmark
 from montecristo_agents.report import Report
 from montecristo_env import actions, observation
-from montecristo_env.commands import missing, run_command
 from montecristo_env.torchrl import MonteCristoTorchEnv
+from montecristo_env.util.commands import missing, run_command
 
 try:
     import torch

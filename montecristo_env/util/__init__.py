@@ -1,0 +1,1 @@
+"""What our packages share besides the game: command lines, files, spaces, threads."""
