@@ -32,6 +32,22 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _agents_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A connection left open would be a warning in some later test."""
+    made: list[LlmAgent] = []
+    init = LlmAgent.__init__
+
+    def noted(self: LlmAgent, settings: str = "") -> None:
+        init(self, settings)
+        made.append(self)
+
+    monkeypatch.setattr(LlmAgent, "__init__", noted)
+    yield
+    for agent in made:
+        agent.close()
+
+
 def obedient(body: dict[str, Any]) -> str:
     return scripted(body["messages"][1]["content"])
 
