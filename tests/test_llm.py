@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import pickle
 import re
@@ -283,5 +284,7 @@ def test_the_arena_reports_what_was_used(address: str, tmp_path: Path) -> None:
         command, env=os.environ | {"OPENAI_BASE_URL": address}, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    used = re.search(r"llm:stub: (\d+) decisions, 10 calls, .* 0 illegal answers, (\d+) random moves", done.stdout)
+    (usage,) = json.loads((tmp_path / "run/report.json").read_text())["usage"]
+    assert usage in " ".join(done.stdout.split())
+    used = re.search(r"llm:stub: (\d+) decisions, 10 calls, .* 0 illegal answers, (\d+) random moves", usage)
     assert used and int(used[1]) - int(used[2]) == 10

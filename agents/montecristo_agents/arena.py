@@ -297,13 +297,14 @@ class Run:
         """What the deals that are done have shown."""
         if self.deals == 0:
             raise InvalidArgument("no deal has been played at all tables yet, so there is nothing to report")
-        results, verdict = Results.join(self.results), self.verdict()
-        if verdict is None or self.test is None or self._claimed is None:
-            return make_report(self.settings, self.names, self.match, results)
-        results = results.first(verdict.deals * len(self.match.tables))  # what was played beyond was not needed
-        decided_by = deal_results(self.match, results, self._claimed, self._adjusted)
-        test = self.test.describe(decided_by, deal_results(self.match, results, self._claimed))
-        return make_report(self.settings, self.names, self.match, results, test)
+        results, verdict, test = Results.join(self.results), self.verdict(), None
+        if verdict is not None and self.test is not None and self._claimed is not None:
+            results = results.first(verdict.deals * len(self.match.tables))  # what was played beyond was not needed
+            decided_by = deal_results(self.match, results, self._claimed, self._adjusted)
+            test = self.test.describe(decided_by, deal_results(self.match, results, self._claimed))
+        asking = {id(agent): agent for agent in self.match.agents if hasattr(agent, "usage_report")}.values()
+        usage = [agent.usage_report() for agent in asking]  # of language models
+        return make_report(self.settings, self.names, self.match, results, test, usage)
 
 
 class _Folder:
@@ -491,9 +492,6 @@ def _run(options: Options, folder: Path) -> None:
         report = run.report()
         report.save(folder)
         report.print(Console())
-        for agent in {id(agent): agent for agent in run.match.agents}.values():
-            if told := getattr(agent, "usage_report", None):  # language models: calls, tokens, illegal answers
-                print(told())
         print(f"The results are in {folder}.")
     if interrupted:
         raise KeyboardInterrupt(f"after {run.deals} of {options.deals} deals")

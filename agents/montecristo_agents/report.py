@@ -80,6 +80,7 @@ class Report:
         pairs: every agent against every other that it met.
         coefficients: how much luck counts at each table, the mean over deals; None if it was not measured.
         test: what a sequential test has shown, see `SequentialTest.describe`; None if there was none.
+        usage: what agents that ask language models have used in this process, and their illegal answers.
     """
 
     settings: dict[str, Any]
@@ -92,6 +93,7 @@ class Report:
     pairs: list[PairLine]
     coefficients: list[dict[str, Any]] | None = None
     test: dict[str, Any] | None = None
+    usage: Sequence[str] = ()
 
     @property
     def rules(self) -> str:
@@ -112,7 +114,7 @@ class Report:
         """Prints the tables."""
         for table in _tables(self):
             console.print(table.rich())
-        for line in self.explanations() + self.caveats():
+        for line in self._notes():
             console.print(line, style="dim", highlight=False)
 
     def __str__(self) -> str:
@@ -126,13 +128,16 @@ class Report:
 
     def _repr_markdown_(self) -> str:
         """What a notebook shows."""
-        notes = "\n".join(f"- {note}" for note in self.explanations() + self.caveats())
+        notes = "\n".join(f"- {note}" for note in self._notes())
         return "\n\n".join([f"**{_title(self)}**", *self.markdown_tables(), notes])
 
     def markdown_tables(self) -> list[str]:
         """How the agents stand, and how each did against each other, in Markdown; each but the first with a title."""
         standing, *others = _tables(self)
         return [standing.markdown(), *(part for table in others for part in (f"{table.title}:", table.markdown()))]
+
+    def _notes(self) -> list[str]:
+        return [*self.explanations(), *self.caveats(), *self.usage]
 
     def explanations(self) -> list[str]:
         """What a reader must know to understand the numbers."""
@@ -265,6 +270,7 @@ def make_report(
     match: Match,
     results: Results,
     test: dict[str, Any] | None = None,
+    usage: Sequence[str] = (),
 ) -> Report:
     """The report of all deals that were played at every table; there must be one.
 
@@ -274,6 +280,7 @@ def make_report(
         match: who played.
         results: of its first rounds.
         test: the outcome of a sequential test, see `SequentialTest.describe`.
+        usage: what agents say of what they have used.
     """
     deals, n = _Deals(match, results), match.players
     adjust = _Adjustment(deals) if match.signals else None
@@ -322,6 +329,7 @@ def make_report(
         pairs=pairs,
         coefficients=adjust.describe(names) if adjust else None,
         test=test,
+        usage=usage,
     )
 
 

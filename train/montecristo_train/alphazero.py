@@ -215,7 +215,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
             if end or learner.positions // settings.checkpoint_every > before // settings.checkpoint_every:
                 facts = training_facts(settings, learner.positions, latest)
                 with writing(folder / AGENT):
-                    export(learner.average, facts).save(folder / AGENT)
+                    export(learner.average, facts).save(folder / AGENT, np.float16)
                 with writing(folder / CHECKPOINT):
                     learner.save(folder / CHECKPOINT, {"latest": latest})
             progress.update(bar, completed=learner.positions, fps=rate, results=wins(latest))
