@@ -60,7 +60,7 @@ boundscheck: $(READY)  ## the engine's tests again, every array index checked
 	MONTECRISTO_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 -m engine
 
 coverage: $(READY)  ## line coverage of the kernels, run as plain Python
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m interpreted --cov=montecristo_env.core --cov-fail-under=95
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m interpreted --cov=montecristo_env/core --cov-fail-under=95
 
 TARGETS := x86_64-linux aarch64-linux x86_64-windows x86_64-macos aarch64-macos
 
