@@ -85,7 +85,10 @@ def test_same_seeds_give_same_play_whatever_else_is_in_the_batch(monkeypatch: py
     np.testing.assert_array_equal(answers(agent, games), together)
     rows = np.array([2, 3, 7])
     np.testing.assert_array_equal(agent.act(PublicView(games.copy()), rows), together[rows])
-    monkeypatch.setattr(search_agent, "GAMES_AT_ONCE", 5)
+    agent.games_at_once = 5
+    monkeypatch.setattr(search_agent, "ALL_CORES", 3)
+    np.testing.assert_array_equal(answers(agent, games), together)
+    agent.games_at_once = 12
     monkeypatch.setattr(search, "GAMES_PER_THREAD", 1)
     np.testing.assert_array_equal(answers(agent, games), together)
 

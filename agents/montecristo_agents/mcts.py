@@ -22,6 +22,7 @@ SIMULATIONS = 800
 MOST_ROUNDS = 100
 ROLLOUTS = ("greedy", "random")
 ROWS_PER_THREAD = 8  # that are worth a thread
+GAMES_AT_ONCE = 16
 
 # --- found by matches between versions
 ROUNDS = 2  # one was as good for a few hundred simulations in an earlier version, but worse for more, at equal time
@@ -49,7 +50,8 @@ def mcts(settings: str = str(SIMULATIONS)) -> SearchAgent:
             raise InvalidArgument(
                 f"{option!r} is no setting of mcts: these are rollout={' or rollout='.join(ROLLOUTS)}, and rounds=N"
             )
-    return SearchAgent(partial(RolloutEvaluator, rollout, rounds), number, f"mcts:{settings}", win_weight=1.0)
+    evaluators = partial(RolloutEvaluator, rollout, rounds)
+    return SearchAgent(evaluators, number, f"mcts:{settings}", win_weight=1.0, games_at_once=GAMES_AT_ONCE)
 
 
 class RolloutEvaluator:

@@ -14,7 +14,7 @@ from montecristo_agents.search import MOST_CHOICES, SEARCH, WIN_WEIGHT, Evaluato
 from montecristo_env.agent import Evaluation, PublicView
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.util.threads import ALL_CORES
+from montecristo_env.util.threads import ALL_CORES, parallel_for
 
 MOST_SIMULATIONS = 100_000
 MOST_CONSIDERED = 16  # moves at the root
@@ -30,6 +30,7 @@ class SearchAgent:
         simulations: per decision.
         name: of the agent.
         win_weight: of the share of the win in the utility of games that are over; the rest is for points.
+        games_at_once: how many games are searched together: many for evaluators to which large batches are cheap.
         best_response: whether it takes for granted that all others play what the evaluator likes best (see `Search`).
     """
 
@@ -39,10 +40,11 @@ class SearchAgent:
         simulations: int,
         name: str = "search",
         win_weight: float = WIN_WEIGHT,
+        games_at_once: int = GAMES_AT_ONCE,
         best_response: bool = False,
     ) -> None:
         self.make_evaluator, self.simulations, self.name = make_evaluator, simulations, name
-        self.win_weight, self.best_response = win_weight, best_response
+        self.win_weight, self.games_at_once, self.best_response = win_weight, games_at_once, best_response
 
     def act(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One legal action per row."""
@@ -62,21 +64,24 @@ class SearchAgent:
 
     def _search(self, games: PublicView, rows: NDArray[np.int64]) -> NDArray[np.void]:
         """The results of a search in each of these games, `SEARCH`."""
-        found = np.zeros(rows.size, SEARCH)
-        at_once = max(1, min(GAMES_AT_ONCE, NODES_AT_ONCE // (self.simulations * MOST_CHOICES)))
-        evaluator, budgets = self.make_evaluator(ALL_CORES), [self.simulations] * MOST_CONSIDERED
-        for begin in range(0, rows.size, at_once):
-            part = rows[begin : begin + at_once]
-            keys = games.random_keys(part)
-            search = Search(
-                part.size,
-                evaluator,
-                budgets,
-                win_weight=self.win_weight,
-                best_response=self.best_response,
-                threads=ALL_CORES,
-            )
-            found[begin : begin + part.size] = search.run(games.resample_hidden(keys, part).states, keys)
+        keys = games.random_keys(rows)
+        roots, found = games.resample_hidden(keys, rows).states, np.zeros(rows.size, SEARCH)
+        at_once = max(1, min(self.games_at_once, NODES_AT_ONCE // (self.simulations * MOST_CHOICES)))
+
+        def search_parts(first: int, end: int) -> None:
+            evaluator, budgets = self.make_evaluator(ALL_CORES), [self.simulations] * MOST_CONSIDERED
+            for part in (slice(number * at_once, (number + 1) * at_once) for number in range(first, end)):
+                search = Search(
+                    keys[part].size,
+                    evaluator,
+                    budgets,
+                    win_weight=self.win_weight,
+                    best_response=self.best_response,
+                    threads=ALL_CORES,  # for a part that is alone; two or more are searched by a thread each
+                )
+                found[part] = search.run(roots[part], keys[part])
+
+        parallel_for(search_parts, size=-(-rows.size // at_once), threads=ALL_CORES)
         return found
 
 
