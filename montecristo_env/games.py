@@ -14,7 +14,7 @@ from montecristo_env import render
 from montecristo_env.core import actions, batch, invariants, observation
 from montecristo_env.core.actions import COUNT
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Decision
-from montecristo_env.core.jit import INTERPRETED, EntryPoint, address
+from montecristo_env.core.jit import INTERPRETED, EntryPoint, address, byte_address
 from montecristo_env.core.layout import STATE, States, aligned_empty, aligned_zeros
 from montecristo_env.core.public import public_state
 from montecristo_env.core.scoring import REWARDS
@@ -25,7 +25,7 @@ from montecristo_env.util.threads import ALL_CORES, parallel_for
 Rows: TypeAlias = int | ArrayLike | None
 
 # Rows that are worth a thread, which must be woken: of all work, and of work that takes little time.
-ROWS_PER_THREAD = 512
+ROWS_PER_THREAD = 1024
 ROWS_PER_THREAD_LIGHT = 8192
 # The most games, and decisions in each, of one compiled call of random play. After that, Ctrl-C is heard.
 ROWS_PER_CALL, STEPS_PER_CALL = 2**13, 2**8
@@ -498,21 +498,20 @@ class GameBatch:
         samples: NDArray[np.int64] | None,
     ) -> None:
         """`step` of all games by one thread, where nobody listens: only what may change is looked at in each call."""
-        words, size = self._step_words, self.states.size
+        words, size = self._step_words, len(self._all)
         codes = action_codes(actions, size)
-        words[_ACTIONS] = address(codes)
+        words[_ACTIONS] = byte_address(codes)
         scaled = False
         if observations is not None:
-            if type(observations) is not np.ndarray or observations.dtype is not _INT8:
-                scaled = isinstance(observations, np.ndarray) and observations.dtype == _FLOAT32
-            _out(observations, (size, observation.SIZE), _FLOAT32 if scaled else _INT8)
-            words[_SHARES if scaled else _COUNTS] = address(observations)
-            if scaled:
+            if scaled := _is_float32(observations):
+                words[_SHARES] = _place(observations, (size, observation.SIZE), _FLOAT32)
                 words[_COUNTS] = address(self._scratch)
+            else:
+                words[_COUNTS] = _place(observations, (size, observation.SIZE), _INT8)
         if masks is not None:
-            words[_MASKS] = address(_out(masks, (size, COUNT), _INT8))
+            words[_MASKS] = _place(masks, (size, COUNT), _INT8)
         if samples is not None:
-            words[_SAMPLES] = address(_out(samples, (size,), _INT64))
+            words[_SAMPLES] = _place(samples, (size,), _INT64)
         wanted = autoreset, self.reward_kind, observations is None, scaled, masks is None, samples is None
         if wanted != self._step_wanted:
             words[_AUTORESET], words[_REWARD] = bool(autoreset), self.reward_kind
@@ -524,8 +523,9 @@ class GameBatch:
         if size > 1 and not (observations is None and masks is None and samples is None):
             in_place = samples is not None and words[_SAMPLES] == words[_ACTIONS]
             _check_apart((observations, masks, samples), (None if in_place else codes,))
-        illegal = _STEP.result(_STEP.native(words))
+        illegal = _STEP.native(words)
         if illegal != NONE:
+            illegal = _STEP.result(illegal)
             raise IllegalAction(self._complaint(illegal, int(codes[illegal])))
 
     def _play_random(self, steps: int, index: NDArray[np.int64], seats: NDArray[np.int64]) -> None:
@@ -555,7 +555,7 @@ class GameBatch:
         masks = _NO_COUNTS if masks is None else _out(masks, (index.size, actions.COUNT), _INT8)
         if observations is None:
             return _NO_COUNTS, _NO_SHARES, masks
-        if isinstance(observations, np.ndarray) and observations.dtype == _FLOAT32:
+        if _is_float32(observations):
             return self._scratch[: index.size], _out(observations, (index.size, observation.SIZE), _FLOAT32), masks
         return _out(observations, (index.size, observation.SIZE), _INT8), _NO_SHARES, masks
 
@@ -672,7 +672,7 @@ def seed_of_game(seed: int | None) -> np.uint64:
 
 def action_codes(actions: ArrayLike, size: int) -> NDArray[np.int64]:
     """This number of action codes as an int64 array; anything else than whole numbers in one dimension is refused."""
-    codes = _array(actions, "actions")
+    codes = actions if type(actions) is np.ndarray else _array(actions, "actions")
     if codes.dtype is _INT64 and codes.shape == (size,) and codes.flags.carray:
         return codes
     if codes.shape != (size,):
@@ -693,6 +693,17 @@ def _out(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any])
     if not out.flags.carray:
         raise InvalidArgument("out must be contiguous and writeable")
     return out
+
+
+def _place(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """The address of an array to write to; those that `_out` would refuse are refused."""
+    if type(out) is np.ndarray and out.dtype is dtype and out.shape == shape and out.flags.carray:
+        return byte_address(out)
+    return address(_out(out, shape, dtype))
+
+
+def _is_float32(out: Any) -> bool:
+    return isinstance(out, np.ndarray) and (out.dtype is _FLOAT32 or (out.dtype is not _INT8 and out.dtype == _FLOAT32))
 
 
 def _check_apart(outputs: tuple[NDArray[Any] | None, ...], inputs: tuple[NDArray[Any] | None, ...]) -> None:
