@@ -313,6 +313,25 @@ def test_presets_are_subcommands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert seen == [(expected, tmp_path / "run", False)]
 
 
+def test_the_newest_positions_are_learnt_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = replace(TINY, min_window=100, window=0.2, buffer_size=400, learning_starts=1, replay_ratio=3.0)
+    learner, learnt = Learner(settings), []
+
+    def see(buffer: Positions, picked: NDArray[np.int64]) -> Any:
+        learnt.extend(buffer.targets[picked, 0].tolist())
+        return prepare(buffer, picked)
+
+    monkeypatch.setattr(alphazero, "prepare", see)
+    given = collect(400).first(300)
+    for played, oldest in ((300, 200), (600, 480), (900, 720), (2700, 2300)):
+        while learner.positions < played:
+            given.targets[:, 0] = learner.positions + np.arange(300)  # their number; only the last are looked at
+            learner.add(given)
+        learnt.clear()
+        learner.learn()
+        assert oldest <= min(learnt) < oldest + 20 and played - 20 < max(learnt) < played
+
+
 # --- make run
 
 

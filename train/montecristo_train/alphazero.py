@@ -100,10 +100,11 @@ class Learner:
         first, last, done = settings.learning_rate, settings.final_learning_rate, settings.share_done(self.positions)
         for group in self.optimizer.param_groups:
             group["lr"] = last + (first - last) * 0.5 * (1 + math.cos(math.pi * done))
+        window = min(self.filled, settings.buffer_size, max(settings.min_window, int(settings.window * self.positions)))
         totals: dict[str, float] = {}
         steps = max(0, int(self._due // settings.batch_size))
         for _ in range(steps):
-            picked = self.rng.integers(0, min(self.filled, settings.buffer_size), settings.batch_size)
+            picked = (self.filled - 1 - self.rng.integers(0, window, settings.batch_size)) % settings.buffer_size
             for name, value in self._step(prepare(self.buffer, picked)).items():
                 totals[name] = totals.get(name, 0.0) + value / steps
         self._due -= steps * settings.batch_size

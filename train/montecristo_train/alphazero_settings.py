@@ -40,7 +40,11 @@ class Settings(RunSettings):
     """Of the first positions, this many are learnt from the end of the game only."""
 
     buffer_size: int = 2_000_000
-    """Positions that are kept to learn from, 1.2 kB each: of few games, their results are learnt by heart."""
+    """Positions that are kept to learn from, 1.2 kB each."""
+    window: float = 0.2
+    """The share of all positions so far, the newest, that is learnt from: those of a weaker network teach its play …"""
+    min_window: int = 200_000
+    """… but at least so many: of few games, the results are learnt by heart."""
     learning_starts: int = 20_000
     """Positions to wait for before learning, also after `--resume`."""
     replay_ratio: float = 2.0

@@ -11,7 +11,8 @@ _LEAST = {"batch_size": 2}  # of whole numbers; 1 of all others but for these, w
 _MAY_BE_ZERO = ("seed", "n_workers", "n_runners", "warmup", "learning_starts", "evaluate_simulations", "redraws")
 _MOST = {"seed": 2**32 - 1}  # 2**62 of all others
 _LARGE = 1e9  # more than any number that is no share
-_SHARES = ("gamma", "gae_lambda", "td_lambda", "past_share", "opponents_share", "win_weight", "average_rate")  # 0 to 1
+# From 0 to 1.
+_SHARES = ("gamma", "gae_lambda", "td_lambda", "past_share", "opponents_share", "win_weight", "average_rate", "window")
 
 
 @dataclass(frozen=True)
