@@ -211,11 +211,14 @@ def test_without_torchrl_the_import_says_what_to_install() -> None:
 
 def test_torchrls_wrapper_accepts_the_native_vector_env() -> None:
     torch.manual_seed(0)
-    settings: dict[str, Any] = {"mask_in_observation": True, "ruleset": SHORT, "num_players": 3}
-    vector = gymnasium.make_vec(ENV_ID, num_envs=4, autoreset_mode="Disabled", **settings)
-    wrapped = GymWrapper(vector, categorical_action_encoding=True)
-    env = TransformedEnv(wrapped, ActionMask())
-    check_env_specs(env)
+    settings: dict[str, Any] = {"mask_in_observation": True, "num_players": 3, "autoreset_mode": "Disabled"}
+
+    def made(**more: Any) -> TransformedEnv:
+        vector = gymnasium.make_vec(ENV_ID, num_envs=4, **settings, **more)
+        return TransformedEnv(GymWrapper(vector, categorical_action_encoding=True), ActionMask())
+
+    check_env_specs(made())  # in whole games, none of which ends meanwhile: a random action of one that is over is none
+    env = made(ruleset=SHORT)
     env.set_seed(0)
     data = env.rollout(120, break_when_any_done=False)
     over = data["next", "done"].squeeze(-1)
