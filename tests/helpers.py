@@ -378,6 +378,21 @@ def piece(wanted: int) -> Card:
     return Card(wanted // SIZES, wanted % SIZES + 1)
 
 
+def winning_position() -> Table:
+    """Player 0, 38 points, can take a ruby worth 9 in the last dungeon: no other move ends the game."""
+    table = Table(2)
+    table.lanes([1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0])
+    table.market(RUBY, GOLD, SAPPHIRE, EMERALD, DIAMOND)
+    table.put(F, (RUBY, 3), (DIAMOND, 1), (EMERALD, 1))
+    table.enter(F, 0)
+    table.give(0, (RUBY, 3), (DIAMOND, 1), (EMERALD, 1))
+    table.row["score"][:2] = 38, 39
+    table.draw_tokens_next((SAPPHIRE, 1), (SAPPHIRE, 1), (SAPPHIRE, 2))
+    table.begin(Lane.CHEST)
+    table.play("put F", "put A", "put B")
+    return table
+
+
 def share_small_batches(monkeypatch: pytest.MonkeyPatch, rows_per_thread: int) -> list[int]:
     """Lets threads share batches that would be too small for it; the list returned grows whenever they do."""
     shared: list[int] = []

@@ -164,7 +164,7 @@ def test_without_a_compiler_a_changed_source_and_missing_kernels_are_named_with_
 def test_a_library_that_was_cut_off_is_refused_with_advice(elsewhere: Path, level: str) -> None:
     """Its lowest pages alone would be loaded, and the first call would kill the process."""
     path = kernels(elsewhere) / library.file_name(library.native_target(), level)
-    if not path.exists():
+    if level not in build.TARGETS[library.native_target()].levels:
         pytest.skip("this system has no such level")
     os.truncate(path, path.stat().st_size // 2)
     said = last_line(start(elsewhere, "numba"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, F, Table, all_pieces, public_part
+from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, F, Table, all_pieces, public_part, winning_position
 from montecristo_agents import search, search_agent
 from montecristo_agents.heuristic_value import win_probabilities
 from montecristo_agents.mcts import SIMULATIONS, RolloutEvaluator, mcts
@@ -251,17 +251,8 @@ def test_only_who_saw_the_bag_could_know_which_marker_to_move() -> None:
 
 
 def on_the_brink() -> GameBatch:
-    """Red, 38 points, can take a treasure worth 9 in the last dungeon: no other move ends the game."""
-    table = Table(2)
-    table.lanes([1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0])
-    table.market(RUBY, GOLD, SAPPHIRE, EMERALD, DIAMOND)
-    table.put(F, (RUBY, 3), (DIAMOND, 1), (EMERALD, 1))
-    table.enter(F, 0)
-    table.give(0, (RUBY, 3), (DIAMOND, 1), (EMERALD, 1))
-    table.row["score"][:2] = 38, 39
-    table.draw_tokens_next((SAPPHIRE, 1), (SAPPHIRE, 1), (SAPPHIRE, 2))
-    table.begin(Lane.CHEST)
-    table.play("put F", "put A", "put B")
+    """Twenty games in the same position, with chances of their own."""
+    table = winning_position()
     assert table.legal == ["stop taking", "take D1", "take E1", "take R3"]
     games = table.games[np.zeros(20, np.int64)]
     games.states["play_key"] = np.arange(20)

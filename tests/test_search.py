@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, F, Table
+from helpers import CODE, winning_position
 from montecristo_agents.search import Search, considered_visits
-from montecristo_env import GameBatch, InvalidArgument, Lane, actions
+from montecristo_env import GameBatch, InvalidArgument, actions
 from montecristo_env.core.actions import FIRST
 from montecristo_env.core.constants import HIDDEN_SLOTS, NONE
 from montecristo_env.core.layout import HIDDEN_FIELDS, States
@@ -165,21 +165,6 @@ def test_a_best_response_lets_others_play_what_the_evaluator_likes_best(players:
     for game in range(20):  # only own moves are in the tree
         used = driver._trees[game][1 : driver.searches["nodes"][game]]
         assert set(used["move"] % 4) == {seat[game]}
-
-
-def winning_position() -> Table:
-    """Player 0 wins at once by taking the ruby."""
-    table = Table(2)
-    table.lanes([1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0])
-    table.market(RUBY, GOLD, SAPPHIRE, EMERALD, DIAMOND)
-    table.put(F, (RUBY, 3), (DIAMOND, 1), (EMERALD, 1))
-    table.enter(F, 0)
-    table.give(0, (RUBY, 3), (DIAMOND, 1), (EMERALD, 1))
-    table.row["score"][:2] = 38, 39
-    table.draw_tokens_next((SAPPHIRE, 1), (SAPPHIRE, 1), (SAPPHIRE, 2))
-    table.begin(Lane.CHEST)
-    table.play("put F", "put A", "put B")
-    return table
 
 
 def test_finds_the_move_that_wins_at_once_though_the_evaluator_likes_another() -> None:

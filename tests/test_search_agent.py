@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from helpers import CODE, DIAMOND, EMERALD, GOLD, RUBY, SAPPHIRE, F, Table
+from helpers import CODE, winning_position
 from montecristo_agents import models, search, search_agent
 from montecristo_agents.arena import play
 from montecristo_agents.entity import EntityNetwork, Sizes, shapes
 from montecristo_agents.models import InvalidModel
 from montecristo_agents.policy import PolicyAgent
 from montecristo_agents.search_agent import NetworkSearchAgent, SearchAgent, alphazero, policy_mcts
-from montecristo_env import GameBatch, InvalidArgument, Lane, PublicView
+from montecristo_env import GameBatch, InvalidArgument, PublicView
 from montecristo_env.agent import Agent
 from montecristo_env.core.actions import COUNT
 from montecristo_env.core.layout import States
@@ -111,16 +111,7 @@ def test_one_simulation_plays_as_the_network_says() -> None:
 
 
 def test_finds_the_move_that_wins_at_once_though_the_network_likes_another() -> None:
-    table = Table(2)
-    table.lanes([1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0])
-    table.market(RUBY, GOLD, SAPPHIRE, EMERALD, DIAMOND)
-    table.put(F, (RUBY, 3), (DIAMOND, 1), (EMERALD, 1))
-    table.enter(F, 0)
-    table.give(0, (RUBY, 3), (DIAMOND, 1), (EMERALD, 1))
-    table.row["score"][:2] = 38, 39
-    table.draw_tokens_next((SAPPHIRE, 1), (SAPPHIRE, 1), (SAPPHIRE, 2))
-    table.begin(Lane.CHEST)
-    table.play("put F", "put A", "put B")
+    table = winning_position()
     likes = network_that_likes("stop taking")
     assert answers(PolicyAgent(likes), table.games)[0] == CODE["stop taking"]
     assert answers(NetworkSearchAgent(likes, 300), table.games)[0] == CODE["take R3"]
