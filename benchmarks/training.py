@@ -83,7 +83,7 @@ def positions_of_alphazero(workers: int, repeats: int, positions: int) -> list[f
     def learn(wanted: int) -> float:
         start, begin = time.perf_counter(), learner.positions
         while learner.positions < begin + wanted:
-            new, _ = players.collect(entity.tensors(learner.module), learner.td_lambda)
+            new, _ = players.collect(entity.tensors(learner.module), learner.positions)
             learner.add(new)
             learner.learn()
         return (learner.positions - begin) / (time.perf_counter() - start)

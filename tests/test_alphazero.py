@@ -61,7 +61,7 @@ def weights() -> dict[str, NDArray[np.float32]]:
 
 def collect(size: int, td_lambda: float = 1.0, **changes: object) -> Positions:
     settings = replace(TINY, **changes)  # type: ignore[arg-type]
-    return make_self_play(settings, 0, 0).collect(weights(), size, td_lambda)[0]
+    return make_self_play(settings, 0, 0).collect(weights(), size, td_lambda, settings.budgets(0))[0]
 
 
 def by_seat(positions: Positions, part: slice) -> NDArray[np.float32]:
@@ -151,7 +151,7 @@ def test_luck_is_zero_in_the_mean() -> None:
 
 def test_with_less_lambda_values_follow_later_searches() -> None:
     self_play = make_self_play(replace(TINY, n_envs=1), 0, 0)
-    positions, _ = self_play.collect(weights(), 1, 0.75)
+    positions, _ = self_play.collect(weights(), 1, 0.75, TINY.budgets(0))
     searched = self_play._values[0, : len(positions.states)]
     values = by_seat(positions, VALUE)
     np.testing.assert_allclose(values[:-1], 0.75 * values[1:] + 0.25 * searched[1:], atol=1e-5)
@@ -263,11 +263,11 @@ def test_a_run_goes_on_after_a_kill(tmp_path: Path) -> None:
 
 def test_the_death_of_a_worker_is_noticed() -> None:
     workers = Workers(replace(TINY, n_workers=1), 0)
-    workers.collect(weights(), 1.0)
+    workers.collect(weights(), 0)
     workers.processes[0].kill()
     workers.processes[0].join()
     with pytest.raises(WorkerDied, match="--resume"):
-        workers.collect(weights(), 1.0)
+        workers.collect(weights(), 0)
     workers.close()
 
 
@@ -292,7 +292,23 @@ def test_settings_that_make_no_sense_are_refused(change: dict[str, Any], message
 
 
 def test_simulations_follow_the_number_of_moves() -> None:
-    assert PRESETS["full"][1].budgets == [8, 10, 14, 18, 22, 26, 30, 34]
+    settings = PRESETS["full"][1]
+    assert settings.budgets(settings.total_timesteps - 1) == [8, 10, 14, 18, 22, 26, 30, 34]
+
+
+def test_there_are_fewer_simulations_at_first() -> None:
+    settings = PRESETS["full"][1]
+    fewer, more = [8, 8, 8, 10, 12, 14, 16, 18], settings.budgets(settings.total_timesteps)
+    switch = int(settings.fewer_until * settings.total_timesteps)
+    assert settings.budgets(0) == settings.budgets(switch - 1) == fewer
+    assert settings.budgets(switch) == more > fewer
+
+
+def test_play_goes_on_when_the_number_of_simulations_changes() -> None:
+    self_play = make_self_play(TINY, 0, 0)
+    self_play.collect(weights(), 4000, 1.0, [2] * 2)  # so that games are of all ages
+    evaluations = [self_play.collect(weights(), 4000, 1.0, [budget] * 2)[1]["evaluations"] for budget in (2, 6, 2)]
+    assert evaluations[1] > 1.5 * max(evaluations[0], evaluations[2])
 
 
 def test_settings_survive_a_run_folder(tmp_path: Path) -> None:

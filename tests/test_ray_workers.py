@@ -41,10 +41,10 @@ def test_play_goes_on_when_a_machine_dies() -> None:
         where = ray.get([actor.node.remote() for actor in workers.actors])
         assert sorted(where) == sorted(node.node_id for node in nodes)
         for _ in range(4):
-            assert len(workers.collect(weights(), 1.0)[0].states) >= ON_RAY.n_steps
+            assert len(workers.collect(weights(), 0)[0].states) >= ON_RAY.n_steps
         cluster.remove_node(nodes[0], allow_graceful=False)
         for _ in range(4):  # the other one plays on
-            positions, facts = workers.collect(weights(), 1.0)
+            positions, facts = workers.collect(weights(), 0)
             assert len(positions.states) >= ON_RAY.n_steps and facts["games"] >= 1
         new = cluster.add_node(num_cpus=1, object_store_memory=SMALL)
         lost = workers.actors[where.index(nodes[0].node_id)]

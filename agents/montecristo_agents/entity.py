@@ -196,6 +196,17 @@ class EntityNetwork:
         np.matmul(room.dungeon_sums, self._packed.dungeon_pairs, out=room.of_dungeons)
         np.matmul(room.kind_sums, self._packed.kind_pairs, out=room.of_kinds)
         parallel_for(activate, room.of_dungeons, room.of_kinds, room.features, **part)
+        self._multiply_trunk(room)
+        last = room.hidden[-1]
+        parallel_for(add_context, room.features, last, room.of_dungeons, room.of_kinds, **part)
+        np.matmul(room.of_dungeons, self._heads.dungeons, out=room.dungeon_scores)
+        np.matmul(room.of_kinds, self._heads.kinds, out=room.kind_scores)
+        biases = self._heads.dungeon_bias, self._heads.kind_bias
+        parallel_for(write_outputs, seen, last, room.dungeon_scores, room.kind_scores, *biases, *room.outputs, **part)
+        return room.outputs
+
+    def _multiply_trunk(self, room: "Workspace") -> None:
+        """From the features to the outputs of the dense heads, the last of `room.hidden`."""
         before = room.features
         for (weight, bias), after in zip(self._trunk, room.hidden, strict=True):
             np.matmul(before, weight, out=after)
@@ -203,12 +214,6 @@ class EntityNetwork:
             if after is not room.hidden[-1]:
                 np.maximum(after, _ZERO, out=after)
             before = after
-        parallel_for(add_context, room.features, before, room.of_dungeons, room.of_kinds, **part)
-        np.matmul(room.of_dungeons, self._heads.dungeons, out=room.dungeon_scores)
-        np.matmul(room.of_kinds, self._heads.kinds, out=room.kind_scores)
-        biases = self._heads.dungeon_bias, self._heads.kind_bias
-        parallel_for(write_outputs, seen, before, room.dungeon_scores, room.kind_scores, *biases, *room.outputs, **part)
-        return room.outputs
 
     def save(self, path: str | Path, dtype: DTypeLike = np.float32) -> None:
         """Writes a safetensors file: all of it or, if something fails, nothing.

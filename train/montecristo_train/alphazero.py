@@ -37,7 +37,7 @@ from montecristo_env.errors import InvalidArgument
 from montecristo_env.util.commands import run_command
 from montecristo_env.util.files import atomic_write, locked
 from montecristo_train.alphazero_settings import PRESETS, Settings
-from montecristo_train.entity import ILLEGAL, EntityModule, export, load, tensors
+from montecristo_train.entity import ILLEGAL, EntityModule, Outputs, export, has_bfloat16, load, tensors
 from montecristo_train.episodes import AUXILIARY, VALUE, WIN, Batch, Positions, prepare
 from montecristo_train.runs import (
     AGENT,
@@ -80,11 +80,6 @@ class Learner:
         self.filled = 0  # positions that went into the buffer
         self._due = -settings.replay_ratio * settings.learning_starts  # positions still to learn from
 
-    @property
-    def td_lambda(self) -> float:
-        """For the positions that are played now."""
-        return 1.0 if self.positions < self.settings.warmup else self.settings.td_lambda
-
     def add(self, new: Positions) -> None:
         """Puts positions into the buffer, over the oldest ones."""
         places = (self.filled + np.arange(len(new.states))) % self.settings.buffer_size
@@ -112,7 +107,8 @@ class Learner:
 
     def _step(self, batch: Batch) -> dict[str, float]:
         settings = self.settings
-        outputs = self.module(torch.from_numpy(batch.seen))
+        with torch.autocast("cpu", torch.bfloat16, settings.bfloat16 and has_bfloat16()):
+            outputs = Outputs(*(part.float() for part in self.module(torch.from_numpy(batch.seen))))
         policies, targets = torch.from_numpy(batch.policies), torch.from_numpy(batch.targets)
         present = torch.from_numpy(np.asarray(observation.view(batch.seen, "present")) == 1)
         logits = outputs.logits.masked_fill(torch.from_numpy(~batch.masks), ILLEGAL)
@@ -200,7 +196,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> EntityNetwo
         clock, begun = time.perf_counter(), learner.positions
         while learner.positions < settings.total_timesteps:
             before = learner.positions
-            new, facts = workers.collect(tensors(learner.average), learner.td_lambda)
+            new, facts = workers.collect(tensors(learner.average), learner.positions)
             learner.games += facts.pop("games")
             learner.add(new)
             found = learner.learn() | facts

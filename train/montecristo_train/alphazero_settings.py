@@ -10,10 +10,12 @@ from montecristo_train.settings import RunSettings
 class Settings(RunSettings):
     """Gumbel AlphaZero; a timestep is one position, a decision of any player."""
 
-    total_timesteps: int = 54_000_000
+    total_timesteps: int = 36_000_000
     """How long to train."""
     start: str = ""
     """A model file to start from, with a network of the same sizes or a smaller one; from scratch if empty."""
+    players: tuple[float, float, float] = (0.4, 0.2, 0.4)
+    """The shares of games with 2, 3 and 4 players."""
     n_workers: int = 2
     """Processes that play; with 0 this one does."""
     ray: bool = False
@@ -21,10 +23,19 @@ class Settings(RunSettings):
     n_steps: int = 1024
     """Positions that a process plays with the same weights."""
 
+    pair_units: int = 96
+    """Of the network, for each pair of a dungeon and a kind."""
+    entity_units: int = 96
+    """For each dungeon and each kind."""
+
     max_considered: int = 8
     """Moves that a search considers at its root at most."""
     simulations_per_move: int = 4
-    """Simulations are 2 plus this for each move considered …"""
+    """Simulations are 2 plus this for each move considered, from `fewer_until` on …"""
+    fewer_simulations_per_move: int = 2
+    """… and 2 plus this before: a weak network learns more from more games …"""
+    fewer_until: float = 0.6
+    """… in this share of the run …"""
     min_simulations: int = 8
     """… but at least this many …"""
     max_simulations: int = 34
@@ -51,9 +62,9 @@ class Settings(RunSettings):
     """How often each position is learnt from."""
     batch_size: int = 512
     """Positions per gradient step."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     """Of AdamW, at the beginning."""
-    final_learning_rate: float = 1e-4
+    final_learning_rate: float = 5e-5
     """At the end; half a cosine in between."""
     weight_decay: float = 1e-4
     """Of AdamW."""
@@ -65,10 +76,12 @@ class Settings(RunSettings):
     """The weight of that of the win."""
     aux_coef: float = 0.5
     """The weight of the squared error of the final margin and of points in the next two rounds."""
+    bfloat16: bool = True
+    """Whether matrices are multiplied in half precision, in play and in learning, if the processor has that."""
     average_rate: float = 0.002
     """How fast the averaged weights, which play, are evaluated and exported, follow those that learn."""
 
-    evaluate_every: int = 1_000_000
+    evaluate_every: int = 4_000_000
     """Timesteps between evaluations; there is one at the end, too."""
     evaluate_simulations: int = 32
     """Simulations per decision when it plays the last of these with search, too; 0 for none."""
@@ -86,11 +99,16 @@ class Settings(RunSettings):
             if getattr(self, name) < least:
                 raise InvalidArgument(f"{name} must be at least {other}, {least}, but is {getattr(self, name)}")
 
-    @property
-    def budgets(self) -> list[int]:
-        """Simulations by the number of moves considered, from 1."""
-        wanted = [2 + self.simulations_per_move * moves for moves in range(1, self.max_considered + 1)]
+    def budgets(self, timesteps: int) -> list[int]:
+        """Simulations by the number of moves considered, from 1, after so many timesteps."""
+        early = self.share_done(timesteps) < self.fewer_until
+        per_move = self.fewer_simulations_per_move if early else self.simulations_per_move
+        wanted = [2 + per_move * moves for moves in range(1, self.max_considered + 1)]
         return [min(max(number, self.min_simulations), self.max_simulations) for number in wanted]
+
+    def td_lambda_after(self, timesteps: int) -> float:
+        """For the positions that are played after so many timesteps."""
+        return 1.0 if timesteps < self.warmup else self.td_lambda
 
 
 QUICK = Settings(

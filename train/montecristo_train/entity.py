@@ -6,8 +6,18 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
-from montecristo_agents.entity import CONTEXT, DUNGEON_CODES, ENTITIES, KIND_CODES, EntityNetwork, Sizes, shapes
+from montecristo_agents.entity import (
+    CONTEXT,
+    DUNGEON_CODES,
+    ENTITIES,
+    KIND_CODES,
+    EntityNetwork,
+    Sizes,
+    Workspace,
+    shapes,
+)
 from montecristo_env import actions, observation
 from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS
 from montecristo_env.errors import InvalidArgument
@@ -140,3 +150,30 @@ def export_wins(module: EntityModule, training: Mapping[str, Any]) -> EntityNetw
     weights = tensors(module)
     weights |= {f"value.{part}": weights[f"win.{part}"] for part in ("weight", "bias")}
     return EntityNetwork(module.sizes, weights, training)
+
+
+# --- Half precision --------------------------------------------------------------------------------------------------
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor multiplies matrices of bfloat16 faster than others, as far as torch says."""
+    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # older ones do not tell
+    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
+
+
+class Bfloat16Network(EntityNetwork):
+    """Plays with a trunk of bfloat16, for self-play: where the processor has that, it is three times as fast."""
+
+    _halves: list[tuple[torch.Tensor, torch.Tensor]]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        halves = [tuple(torch.from_numpy(part.T.copy()).bfloat16() for part in layer) for layer in self._trunk]
+        object.__setattr__(self, "_halves", halves)
+
+    @torch.inference_mode()
+    def _multiply_trunk(self, room: Workspace) -> None:
+        hidden = torch.from_numpy(room.features).bfloat16()
+        for weight, bias in self._halves[:-1]:
+            hidden = functional.linear(hidden, weight, bias).relu_()
+        torch.from_numpy(room.hidden[-1]).copy_(functional.linear(hidden, *self._halves[-1]))

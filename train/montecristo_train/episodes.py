@@ -1,6 +1,6 @@
 """Games of self-play with search, and what they teach: positions, improved policies and targets for every player."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,28 +89,29 @@ class SelfPlay:
     Args:
         players: of each game, (N,).
         sizes: of the network.
-        budgets: of the search (see `Search`).
         win_weight: of the share of the win in the utility.
         redraws: of every draw, to subtract its luck from what is learnt: what it changed in the value that the network
             gives, compared with the mean over the redraws. With 0 nothing is subtracted.
         seed: of deals and searches: same seed and same weights, same games.
         ruleset: see `GameBatch`.
+        network: makes the one that plays, of its sizes and weights.
     """
 
     def __init__(
         self,
         players: NDArray[np.int64],
         sizes: Sizes,
-        budgets: list[int],
         win_weight: float,
         redraws: int,
         seed: int,
         ruleset: RulesetLike,
+        network: Callable[[Sizes, Mapping[str, NDArray[Any]]], EntityNetwork] = EntityNetwork,
     ) -> None:
         self.games = GameBatch(players.size, players, seed=seed, ruleset=ruleset, threads=1)
         self.sizes, self.win_weight, self.redraws = sizes, win_weight, redraws
-        self._budgets = budgets
+        self._network = network
         self._search: Search | None = None
+        self._budgets: list[int] = []
         self._keys = np.random.default_rng(seed).integers(2**63, size=players.size, dtype=np.uint64)
         self._states = aligned_empty((players.size, MOST_DECISIONS), STATE)
         self._policies = np.empty((players.size, MOST_DECISIONS, MOST_CHOICES), np.float32)
@@ -121,15 +122,22 @@ class SelfPlay:
         self._outcomes = aligned_empty(players.size * (1 + redraws), STATE)
 
     def collect(
-        self, tensors: Mapping[str, NDArray[Any]], size: int, td_lambda: float
+        self, tensors: Mapping[str, NDArray[Any]], size: int, td_lambda: float, budgets: list[int]
     ) -> tuple[Positions, dict[str, float]]:
         """Plays with these weights until finished games give `size` positions, or a few more or less.
 
+        Args:
+            tensors: the weights.
+            size: how many positions.
+            td_lambda: how far values are learnt from the end of the game.
+            budgets: of the search (see `Search`); when they change, searches that are under way begin anew.
+
         Returns: the positions, and facts about the games.
         """
-        evaluator = EntityEvaluator(EntityNetwork(self.sizes, tensors))
-        if self._search is None:
-            self._search = Search(len(self.games), evaluator, self._budgets, noise=1.0, win_weight=self.win_weight)
+        evaluator = EntityEvaluator(self._network(self.sizes, tensors))
+        if self._search is None or budgets != self._budgets:
+            self._search = Search(len(self.games), evaluator, budgets, noise=1.0, win_weight=self.win_weight)
+            self._budgets = budgets
             everyone = np.arange(len(self.games))
             self._search.start(everyone, self.games.states, self._keys)
         self._search.evaluator = evaluator

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from montecristo_env.util.commands import missing
 from montecristo_train.alphazero_settings import Settings
 from montecristo_train.episodes import Positions
-from montecristo_train.workers import make_self_play
+from montecristo_train.workers import make_self_play, play
 
 try:
     import ray
@@ -32,14 +32,14 @@ class RayWorkers:
         self.actors = [actor.remote(settings, number, positions) for number in numbers]
         self._playing: dict[Any, Any] = {}  # what was asked for, and of whom
 
-    def collect(self, weights: dict[str, NDArray[np.float32]], td_lambda: float) -> tuple[Positions, dict[str, float]]:
+    def collect(self, weights: dict[str, NDArray[np.float32]], played: int) -> tuple[Positions, dict[str, float]]:
         """Positions that one of the actors has played, and facts about their games; it gets these weights."""
         shared = ray.put(weights)
         if not self._playing:
-            self._playing = {actor.collect.remote(shared, td_lambda): actor for actor in self.actors}
+            self._playing = {actor.collect.remote(shared, played): actor for actor in self.actors}
         (first,), _ = ray.wait(list(self._playing))
         actor = self._playing.pop(first)
-        self._playing[actor.collect.remote(shared, td_lambda)] = actor  # it goes on while this process learns
+        self._playing[actor.collect.remote(shared, played)] = actor  # it goes on while this process learns
         found: tuple[Positions, dict[str, float]] = ray.get(first)
         return found
 
@@ -55,12 +55,12 @@ class Actor:
     """Plays on a machine of the cluster."""
 
     def __init__(self, settings: Settings, number: int, positions: int) -> None:
-        self._size = settings.n_steps
+        self._settings = settings
         self._self_play = make_self_play(settings, number, positions)
 
-    def collect(self, weights: dict[str, NDArray[np.float32]], td_lambda: float) -> tuple[Positions, dict[str, float]]:
+    def collect(self, weights: dict[str, NDArray[np.float32]], played: int) -> tuple[Positions, dict[str, float]]:
         """Plays with these weights."""
-        return self._self_play.collect(weights, self._size, td_lambda)
+        return play(self._self_play, self._settings, weights, played)
 
     def node(self) -> str:
         """The machine."""
