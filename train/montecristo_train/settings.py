@@ -12,8 +12,8 @@ _MAY_BE_ZERO = ("seed", "n_workers", "n_runners", "warmup", "learning_starts", "
 _MOST = {"seed": 2**32 - 1}  # 2**62 of all others
 _LARGE = 1e9  # more than any number that is no share
 # From 0 to 1.
-_SHARES = ("gamma", "gae_lambda", "td_lambda", "past_share", "opponents_share", "win_weight", "average_rate")
-_SHARES += ("window", "fewer_until")
+_SHARES = ["gamma", "gae_lambda", "td_lambda", "past_share", "opponents_share", "win_weight", "average_rate"]
+_SHARES += ["window", "fewer_until"]
 
 
 @dataclass(frozen=True)
