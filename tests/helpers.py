@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -397,16 +397,15 @@ def share_small_batches(monkeypatch: pytest.MonkeyPatch, rows_per_thread: int) -
     """Lets threads share batches that would be too small for it; the list returned grows whenever they do."""
     shared: list[int] = []
 
-    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: int) -> Any:
-            shared.append(1)
-            return function(*args)
+    share_rows = montecristo_env.util.threads._share_rows
 
-        return call
+    def counted() -> Any:
+        shared.append(1)
+        return share_rows()
 
     for name in [name for name in vars(montecristo_env.games) if name.startswith("ROWS_PER_THREAD")]:
         monkeypatch.setattr(montecristo_env.games, name, rows_per_thread)
-    monkeypatch.setattr(montecristo_env.util.threads, "_pool", counted(montecristo_env.util.threads._pool))
+    monkeypatch.setattr(montecristo_env.util.threads, "_share_rows", counted)
     return shared
 
 

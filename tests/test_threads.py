@@ -1,21 +1,24 @@
 """Threads share the rows of a batch: whoever is late, busy, interrupted or gone with a fork, every row is done once."""
 
+import ctypes
+import itertools
 import multiprocessing
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-import montecristo_env.util.threads
+import montecristo_env.games
 from helpers import INTERPRETED
 from montecristo_env import GameBatch, IllegalAction, actions, observation
+from montecristo_env.core.jit import Bound
+from montecristo_env.util.threads import parallel_for, parallel_map
 
 pytestmark = pytest.mark.engine
 threaded = pytest.mark.skipif(INTERPRETED, reason="plain Python uses no threads")
@@ -99,20 +102,111 @@ def test_an_illegal_action_in_any_part_changes_nothing_in_all() -> None:
         assert games.states.tobytes() == before
 
 
+class Part(Bound[int]):
+    """Stands for an entry point, with all of its arguments; the library's threads call it back."""
+
+    def __init__(self, function: Callable[[int, int], int]) -> None:
+        def called(arguments: Any) -> int:
+            return function(arguments[0], arguments[1])
+
+        self.words, self.result = b"", int
+        self._callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_int64))(called)
+        self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
+
+
+def share(function: Callable[[int, int], int], size: int, threads: int = 2) -> list[int]:
+    return parallel_for(Part(function), size=size, threads=threads)
+
+
 @threaded
 def test_every_row_is_done_once_and_by_several_threads() -> None:
     done, threads, both = np.zeros(1000, np.int64), set(), threading.Barrier(2, timeout=60)
 
     def part(begin: int, end: int) -> int:
         done[begin:end] += 1
-        if threading.current_thread() not in threads:
-            threads.add(threading.current_thread())
+        if threading.get_ident() not in threads:
+            threads.add(threading.get_ident())
             both.wait()  # nobody goes on before the other thread has begun
         return begin
 
-    found = montecristo_env.util.threads.parallel_for(part, size=1000, threads=2)
-    assert (done == 1).all() and len(threads) == 2
-    assert found == sorted(found) and len(found) > 2
+    for _ in range(20):
+        threads.clear()
+        done[:] = 0
+        found = share(part, 1000)
+        assert (done == 1).all() and len(threads) == 2
+        assert found == sorted(found) and len(found) > 2
+
+
+@threaded
+def test_there_are_as_many_threads_as_wanted_and_no_more() -> None:
+    for wanted in (2, 5, 3):
+        threads, all_of_them = set(), threading.Barrier(wanted, timeout=60)
+
+        def part(begin: int, end: int, threads: set[int] = threads, barrier: Any = all_of_them) -> int:
+            if threading.get_ident() not in threads:
+                threads.add(threading.get_ident())
+                barrier.wait()
+            return 0
+
+        share(part, 1000, wanted)
+        assert len(threads) == wanted
+
+
+@threaded
+def test_who_finds_the_threads_in_use_works_alone() -> None:
+    rows: list[tuple[int, int]] = []
+    inner: set[int] = set()
+
+    def part(begin: int, end: int) -> int:
+        if begin == 0:
+            share(inner_part, 50)
+        return 0
+
+    def inner_part(begin: int, end: int) -> int:
+        inner.add(threading.get_ident())
+        rows.append((begin, end))
+        return 0
+
+    share(part, 10)
+    assert len(inner) == 1
+    assert rows[0][0] == 0 and rows[-1][1] == 50
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(rows))
+
+
+@threaded
+def test_nobody_is_at_work_any_more_when_the_call_returns() -> None:
+    for _ in range(200):
+        begun, ended = [], []
+
+        def part(begin: int, end: int, begun: list[int] = begun, ended: list[int] = ended) -> int:
+            begun.append(begin)
+            if threading.current_thread() is not threading.main_thread():
+                time.sleep(0.001)  # the main thread could be gone before this one
+            ended.append(begin)
+            return 0
+
+        share(part, 8)
+        assert len(begun) == len(ended) == 8
+
+
+def test_python_functions_share_threads_and_give_their_results_in_order() -> None:
+    assert parallel_map(lambda number: number**2, 50) == [number**2 for number in range(50)]
+    assert parallel_map(lambda number: number**2, 0) == []
+
+
+def test_an_error_of_a_python_function_is_raised_when_nobody_works_any_more() -> None:
+    at_work: set[int] = set()
+
+    def fail(number: int) -> None:
+        at_work.add(number)
+        time.sleep(0.01)
+        at_work.discard(number)
+        if number == 3:
+            raise ValueError("a part has failed")
+
+    with pytest.raises(ValueError, match="a part has failed"):
+        parallel_map(fail, 20)
+    assert not at_work
 
 
 # --- Ctrl-C ----------------------------------------------------------------------------------------------------------
@@ -168,53 +262,6 @@ def interrupts() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@threaded
-@pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_waits_for_the_threads_of_the_pool_and_stops_what_has_not_begun() -> None:
-    main = threading.main_thread()
-    begun, ended = [], []
-    at_work, pressed = threading.Event(), threading.Event()
-
-    def part(begin: int, end: int) -> None:
-        begun.append(begin)
-        if threading.current_thread() is main:
-            at_work.set()
-            pressed.wait(60)
-        else:
-            at_work.wait(60)
-            for _ in range(3):
-                os.kill(os.getpid(), signal.SIGINT)
-            pressed.set()
-            time.sleep(0.1)  # the main thread could be gone before this one
-        ended.append(begin)
-
-    with pytest.raises(KeyboardInterrupt):
-        montecristo_env.util.threads.parallel_for(part, size=100, threads=2)
-    assert sorted(begun) == sorted(ended) and len(begun) == 2
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-@threaded
-def test_an_error_in_one_part_waits_for_the_others() -> None:
-    main = threading.main_thread()
-    ended = []
-    at_work, others_at_work = threading.Event(), threading.Event()
-
-    def part(begin: int, end: int) -> None:
-        if threading.current_thread() is main:
-            at_work.set()
-            others_at_work.wait(60)
-            raise ValueError("a part has failed")
-        at_work.wait(60)
-        others_at_work.set()
-        time.sleep(0.1)  # the main thread could be gone before this one
-        ended.append(begin)
-
-    with pytest.raises(ValueError, match="a part has failed"):
-        montecristo_env.util.threads.parallel_for(part, size=2, threads=2)
-    assert len(ended) == 1
 
 
 @pytest.mark.usefixtures("interrupts")

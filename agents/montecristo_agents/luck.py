@@ -15,7 +15,6 @@ nothing if that is below 0.
 """
 
 import hashlib
-import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ from montecristo_env.core.constants import DUNGEONS, KINDS, MAX_PLAYERS, Decisio
 from montecristo_env.core.jit import copy_bytes, entry_point, local_array
 from montecristo_env.core.layout import STATE, Float32s, Float32Table, Int64s, States, aligned_empty
 from montecristo_env.core.rules import play
-from montecristo_env.util.threads import ALL_CORES, parallel_for
+from montecristo_env.util.threads import ALL_CORES, parallel_for, parallel_map
 
 SIGNALS = ("value", "win")
 """The heads of the network, in which luck is measured."""
@@ -64,9 +63,8 @@ FEWEST_DEALS = 16  # that coefficients are fitted to
 class Values:
     """The shares of the win and of the utility of every seat: as a network expects them, or as they came out."""
 
-    def __init__(self, network: EntityNetwork, threads: int = ALL_CORES) -> None:
-        self.network, self.threads = network, threads
-        self._own = threading.local()  # of each thread: room to work
+    def __init__(self, network: EntityNetwork) -> None:
+        self.network = network
 
     def __call__(self, rows: States) -> NDArray[np.float64]:
         """The shares, (K, 4, SIGNALS); seats that nobody holds have 0. A row has the same shares in any company."""
@@ -76,55 +74,43 @@ class Values:
         """The shares, and the logits of all actions, (K, actions.COUNT)."""
         found = np.zeros((rows.size, MAX_PLAYERS, len(SIGNALS)))
         logits = np.empty((rows.size, COUNT), np.float32)
-        if blocks := -(-rows.size // BLOCK):
-            parallel_for(self._evaluate, rows, found, logits, size=blocks, threads=self.threads)
+        parallel_map(lambda block: self._evaluate(rows, found, logits, block * BLOCK), -(-rows.size // BLOCK))
         over = rows["decision"] == Decision.OVER
         found[over] = _final_values(rows[over])
         return found, logits
 
-    def _evaluate(
-        self, rows: States, found: NDArray[np.float64], logits: NDArray[np.float32], first: int, end: int
-    ) -> None:
-        """Some blocks of rows, as `EntityNetwork.forward` does; but the sums of each row are in an order of its own.
+    def _evaluate(self, rows: States, found: NDArray[np.float64], logits: NDArray[np.float32], begin: int) -> None:
+        """A block of rows, as `EntityNetwork.forward` does; but the sums of each row are in an order of its own.
 
         There they are those of a library, which rounds by how many rows there are and where among them one stands.
         """
-        if not hasattr(self._own, "room"):
-            self._own.room = Workspace(BLOCK, self.network.sizes)
-        room, packed, heads = self._own.room, self.network._packed, self.network._heads
-        for begin in range(first * BLOCK, min(end * BLOCK, rows.size), BLOCK):
-            part = rows[begin : begin + BLOCK]
-            size = part.size
-            dungeons, kinds = size * DUNGEONS, size * KINDS
-            observe_deciders(part, room.seen, 0, size)
-            embed(room.seen, *packed[:7], room.dungeon_sums, room.kind_sums, room.features, 0, size)
-            multiply(room.dungeon_sums, packed.dungeon_pairs, _zeros(room.of_dungeons), room.of_dungeons, dungeons)
-            multiply(room.kind_sums, packed.kind_pairs, _zeros(room.of_kinds), room.of_kinds, kinds)
-            activate(room.of_dungeons, room.of_kinds, room.features, 0, size)
-            before = room.features
-            for (weight, bias), after in zip(self.network._trunk, room.hidden, strict=True):
-                multiply(before, weight, bias, after, size)
-                if after is not room.hidden[-1]:
-                    np.maximum(after, 0, out=after)
-                before = after
-            add_context(room.features, before, room.of_dungeons, room.of_kinds, 0, size)
-            multiply(room.of_dungeons, heads.dungeons, _zeros(room.dungeon_scores), room.dungeon_scores, dungeons)
-            multiply(room.of_kinds, heads.kinds, _zeros(room.kind_scores), room.kind_scores, kinds)
-            into, *outputs = room.outputs
-            write_outputs(
-                room.seen, before, room.dungeon_scores, room.kind_scores, heads.dungeon_bias, heads.kind_bias,
-                into, outputs[0], outputs[1], 0, size,
-            )  # fmt: skip
-            logits[begin : begin + size] = into[:size]
-            for signal, shares in enumerate(outputs):
-                by_seat(part, shares, room.shares, 0, size)
-                found[begin : begin + size, :, signal] = room.shares[:size]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"network": self.network, "threads": self.threads}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
+        room, packed, heads = Workspace(BLOCK, self.network.sizes), self.network._packed, self.network._heads
+        part = rows[begin : begin + BLOCK]
+        size = part.size
+        dungeons, kinds = size * DUNGEONS, size * KINDS
+        observe_deciders(part, room.seen, 0, size)
+        embed(room.seen, *packed[:7], room.dungeon_sums, room.kind_sums, room.features, 0, size)
+        multiply(room.dungeon_sums, packed.dungeon_pairs, _zeros(room.of_dungeons), room.of_dungeons, dungeons)
+        multiply(room.kind_sums, packed.kind_pairs, _zeros(room.of_kinds), room.of_kinds, kinds)
+        activate(room.of_dungeons, room.of_kinds, room.features, 0, size)
+        before = room.features
+        for (weight, bias), after in zip(self.network._trunk, room.hidden, strict=True):
+            multiply(before, weight, bias, after, size)
+            if after is not room.hidden[-1]:
+                np.maximum(after, 0, out=after)
+            before = after
+        add_context(room.features, before, room.of_dungeons, room.of_kinds, 0, size)
+        multiply(room.of_dungeons, heads.dungeons, _zeros(room.dungeon_scores), room.dungeon_scores, dungeons)
+        multiply(room.of_kinds, heads.kinds, _zeros(room.kind_scores), room.kind_scores, kinds)
+        into, *outputs = room.outputs
+        write_outputs(
+            room.seen, before, room.dungeon_scores, room.kind_scores, heads.dungeon_bias, heads.kind_bias,
+            into, outputs[0], outputs[1], 0, size,
+        )  # fmt: skip
+        logits[begin : begin + size] = into[:size]
+        for signal, shares in enumerate(outputs):
+            by_seat(part, shares, room.shares, 0, size)
+            found[begin : begin + size, :, signal] = room.shares[:size]
 
 
 def _zeros(out: NDArray[np.float32]) -> NDArray[np.float32]:

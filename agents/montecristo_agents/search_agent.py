@@ -14,7 +14,7 @@ from montecristo_agents.search import MOST_CHOICES, SEARCH, WIN_WEIGHT, Evaluato
 from montecristo_env.agent import Evaluation, PublicView
 from montecristo_env.core.actions import COUNT, FIRST
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.util.threads import ALL_CORES, parallel_for
+from montecristo_env.util.threads import ALL_CORES, parallel_map
 
 MOST_SIMULATIONS = 100_000
 MOST_CONSIDERED = 16  # moves at the root
@@ -68,20 +68,19 @@ class SearchAgent:
         roots, found = games.resample_hidden(keys, rows).states, np.zeros(rows.size, SEARCH)
         at_once = max(1, min(self.games_at_once, NODES_AT_ONCE // (self.simulations * MOST_CHOICES)))
 
-        def search_parts(first: int, end: int) -> None:
-            evaluator, budgets = self.make_evaluator(ALL_CORES), [self.simulations] * MOST_CONSIDERED
-            for part in (slice(number * at_once, (number + 1) * at_once) for number in range(first, end)):
-                search = Search(
-                    keys[part].size,
-                    evaluator,
-                    budgets,
-                    win_weight=self.win_weight,
-                    best_response=self.best_response,
-                    threads=ALL_CORES,  # for a part that is alone; two or more are searched by a thread each
-                )
-                found[part] = search.run(roots[part], keys[part])
+        def search_part(number: int) -> None:
+            part = slice(number * at_once, (number + 1) * at_once)
+            search = Search(
+                keys[part].size,
+                self.make_evaluator(ALL_CORES),
+                [self.simulations] * MOST_CONSIDERED,
+                win_weight=self.win_weight,
+                best_response=self.best_response,
+                threads=ALL_CORES,  # for a part that is alone; two or more are searched by a thread each
+            )
+            found[part] = search.run(roots[part], keys[part])
 
-        parallel_for(search_parts, size=-(-rows.size // at_once), threads=ALL_CORES)
+        parallel_map(search_part, -(-rows.size // at_once))
         return found
 
 

@@ -53,32 +53,8 @@ TARGETS = {
     "wasm32": Target("wasm32-unknown-unknown", "wasm32-freestanding", {"": ("generic", "+simd128,+bulk-memory")}),
 }
 
-SUPPORTS_V3 = """
-#if defined(__x86_64__)
-static void cpuid(unsigned leaf, unsigned sub, unsigned *r) {
-    __asm__ volatile("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(sub));
-}
-EXPORT int supports_v3(void) { /* x86-64-v3: AVX2, BMI1, BMI2, F16C, FMA, LZCNT, MOVBE, and a system that saves YMM */
-    unsigned r[4], low, high;
-    cpuid(0, 0, r);
-    if (r[0] < 7) return 0;
-    cpuid(1, 0, r);
-    unsigned wanted = 1u << 12 | 1u << 22 | 1u << 27 | 1u << 28 | 1u << 29 | 1u << 23 | 1u << 20 | 1u << 13;
-    if ((r[2] & wanted) != wanted) return 0;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    if ((low & 6) != 6) return 0;
-    cpuid(7, 0, r);
-    wanted = 1u << 3 | 1u << 5 | 1u << 8;
-    if ((r[1] & wanted) != wanted) return 0;
-    cpuid(0x80000000u, 0, r);
-    if (r[0] < 0x80000001u) return 0;
-    cpuid(0x80000001u, 0, r);
-    return r[2] >> 5 & 1;
-}
-#else
-EXPORT int supports_v3(void) { return 0; }
-#endif
-"""
+NATIVE = Path(__file__).with_name("native.c")
+"""What the library has besides the kernels."""
 
 
 def modules() -> list[str]:
@@ -101,7 +77,7 @@ def import_kernels() -> list[str]:
     for module in modules():
         importlib.import_module(module)
     files = sorted(path.name for path in Path(__file__).parent.glob("*.py"))
-    core = [f"montecristo_env/core/{name}" for name in files if name != "library.py"]
+    core = [f"montecristo_env/core/{name}" for name in [*files, NATIVE.name] if name != "library.py"]
     others = sorted(f"{module.replace('.', '/')}.py" for module in Kernel.MODULES if ".core." not in module)
     models = library.package_folder("montecristo_agents") / "models"
     weights = [f"montecristo_agents/models/{path.name}" for path in sorted(models.glob("*.json"))]
@@ -255,10 +231,8 @@ def translate(text: str, target: Target, level: str, exported: list[str]) -> byt
 def link(name: str, kernels: bytes, exported: list[str], out: Path) -> None:
     """A shared library of an object file; for wasm32 a module, which imports `exp`, `log` and memory functions."""
     with tempfile.TemporaryDirectory() as folder:
-        file, made, processor = Path(folder, "kernels.o"), Path(folder, out.name), Path(folder, "processor.c")
+        file, made = Path(folder, "kernels.o"), Path(folder, out.name)
         file.write_bytes(kernels)
-        export = "__declspec(dllexport)" if name.endswith("windows") else '__attribute__((visibility("default")))'
-        processor.write_text(f"#define EXPORT {export}\n{SUPPORTS_V3}", encoding="utf-8")
         if importlib.util.find_spec("ziglang") is not None:
             zig = [sys.executable, "-m", "ziglang"]
             compiler = [*zig, "cc", "-target", TARGETS[name].zig]
@@ -270,7 +244,7 @@ def link(name: str, kernels: bytes, exported: list[str], out: Path) -> None:
             exports = [f"--export={symbol}" for symbol in (*exported, "__heap_base", "__stack_pointer")]
             command = [*zig, "wasm-ld", "--no-entry", "--allow-undefined", "--strip-all", *exports]
         else:
-            command = [*compiler, "-shared", "-O2", "-s", str(processor)]
+            command = [*compiler, "-shared", "-O2", "-s", "-pthread", str(NATIVE)]
         done = subprocess.run([*command, "-o", str(made), str(file)], capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"linking for {name} failed:\n{done.stderr}")

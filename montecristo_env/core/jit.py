@@ -137,6 +137,11 @@ class EntryPoint(Kernel[P, R]):
         """The function of the library."""
         return library.function(self.symbol)
 
+    @cached_property
+    def address(self) -> int:
+        """Where that function is."""
+        return ctypes.cast(cast(Any, self.native), ctypes.c_void_p).value or 0
+
     def arguments(self, *args: Any, head: bytes = b"") -> bytes:
         """These arguments as the library wants them; it does not keep the arrays alive.
 
@@ -191,17 +196,22 @@ class EntryPoint(Kernel[P, R]):
         return TypeError(f"{self.symbol} takes ({wanted}), arrays contiguous and writeable, but got ({found})")
 
 
+class Bound(Generic[R]):
+    """An entry point with all arguments but the last two, a range of rows; they are laid out once."""
+
+    def __init__(self, function: EntryPoint[Any, R], *args: Any) -> None:
+        self.words = function.arguments(*args, 0, 0)[: -_RANGE.size]
+        self.native, self.address, self.result = function.native, function.address, function.result
+        self._arrays = args  # are kept alive
+
+    def __call__(self, begin: int, end: int) -> R:
+        """Calls the function of the library for these rows."""
+        return self.result(self.native(self.words + _RANGE.pack(begin, end)))
+
+
 def bind(function: Callable[..., R], *args: Any) -> Callable[[int, int], R]:
-    """A function with all arguments but the last two, a range of rows: those of an entry point are laid out once."""
-    if not isinstance(function, EntryPoint):
-        return functools.partial(function, *args)
-    words = function.arguments(*args, 0, 0)[: -_RANGE.size]
-    native, result = function.native, function.result
-
-    def call(begin: int, end: int, arrays: Any = args) -> R:  # which keeps the arrays alive
-        return cast(R, result(native(words + _RANGE.pack(begin, end))))
-
-    return call
+    """A function with all arguments but the last two, a range of rows."""
+    return Bound(function, *args) if isinstance(function, EntryPoint) else functools.partial(function, *args)
 
 
 def _kind(annotation: Any) -> Any:

@@ -33,14 +33,16 @@ _TOOLS = ("numba", "llvmlite")  # that building needs
 _lock = threading.Lock()
 
 
-def _renew_lock() -> None:
-    """A forked child has none of the threads that could release it."""
+def _forget_threads() -> None:
+    """A forked child has none of the threads that could release the lock, and none of the library's."""
     global _lock
     _lock = threading.Lock()
+    if _library.cache_info().currsize:
+        _library().forget_helpers()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 class KernelsMissing(ImportError):
