@@ -2,13 +2,14 @@
 
 Every other project comes from PyPI into an environment of its own below .peers, which later runs use again. What does
 not install or does not run is skipped, and the reason is told. All games are measured in turn, round by round, so that
-the noise of the machine hits them alike. `make peers` does all of it and writes docs/benchmarks.md with its picture.
+the noise of the machine hits them alike. `make peers` does all of it and fills in docs/benchmarks.md and its picture.
 """
 
 import argparse
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from typing import Any
 from engine import machine, save, summary
 from matplotlib.figure import Figure
 
-from montecristo_agents.report import png
+from montecristo_agents.report import markdown, png
 from montecristo_env.util.files import atomic_write
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +33,7 @@ WORKER = Path(__file__).with_name("peer_workers.py")
 FOLDER = ROOT / ".peers"
 PATIENCE = 600  # seconds to wait for a worker: compiling takes a minute or two
 OURS = "montecristo-env"
+_PART = re.compile(r"(<!-- peers: (\w+) -->\n).*?(<!-- end of peers -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -254,14 +256,8 @@ def draw(results: dict[str, Any]) -> Figure:
     return figure
 
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], right: int = 0) -> str:
-    """A table; the last `right` columns are numbers."""
-    lines = ["---"] * (len(head) - right) + ["---:"] * right
-    cleaned = [[cell.replace("|", r"\|") for cell in cells] for cells in rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, lines, *cleaned))
-
-
-def page(results: dict[str, Any]) -> str:
+def filled_parts(results: dict[str, Any]) -> dict[str, str]:
+    """What stands between `<!-- peers: NAME -->` and `<!-- end of peers -->` in the page, by name."""
     info = results["machine"]
     figures = [
         [
@@ -272,94 +268,22 @@ def page(results: dict[str, Any]) -> str:
     ]  # fmt: skip
     head = ["project", "game", "interface", "players", "batch", "threads", "observation", "actions"]
     skipped = [f"- {entry['what']}: `{entry['reason']}`" for entry in results["skipped"]]
-    versions = [f"- {project}: {versions_of(results, project)}" for project in results["versions"]]
-    filled = TEXT.format(
-        cpu=info["cpu"],
-        cores=info["cores"],
-        load=f"{info['load']:.1f}",
-        python=info["python"],
-        rounds=results["rounds"],
-        seconds=f"{results['seconds']:g}",
-        table=markdown([*head, "decisions/s", "lowest to highest"], figures, right=7),
-        skipped="\n".join(skipped) or "Nothing.",
-        versions="\n".join(versions),
-    )
-    return filled.lstrip()
-
-
-TEXT = """
-# Benchmarks against other projects
-
-How many decisions per second random legal play makes, here and in other collections of games, in one run on one
-machine. This page is written by `make peers`: do not edit it. The command installs every other project from PyPI into
-an environment of its own below `.peers`, plays and takes some ten minutes.
-
-**This is no ranking of projects.** The games differ, and so does what a step of them costs: a move in chess takes a
-search for checks, one in tic-tac-toe a look at nine squares. The table says how long an observation is and how many
-actions there are, because to write them is part of the work. Compare figures of one game, or of one interface.
-
-![Decisions per second of every project, game and interface](images/peers.png)
-
-## What is counted
-
-- A decision is one action of one player, drawn uniformly from the legal ones. The draw is part of the time, and so is
-  the start of the next game when one is over. Events of chance take time, but do not count.
-- For every decision, the observation of the player to move and the mask of legal actions are there as arrays. Where a
-  project lists legal actions instead, the mask is made from the list.
-- Every project is used from Python, in the fastest of its documented ways that the authors of this page know.
-- Medians of {rounds} rounds of {seconds} s each, with the lowest and highest. A round goes over all games of all
-  projects, so that the noise of the machine hits them alike. Compilation is not counted.
-- The machine: {cpu}, {cores} cores, of which other programs kept {load} busy just before; Python {python}.
-
-## What to bear in mind
-
-- Pgx is made for GPUs and TPUs, where it plays far larger batches. Here it runs on one and on two cores of a CPU, with
-  its own `auto_reset`, which in a batch makes a new game for every step, needed or not.
-- OpenSpiel's games are in C++. Through Python, the way between the languages is a good part of the time; the same games
-  are faster from C++. `hearts` shows all that a player has seen so far, hence the long observation.
-- In `VectorEnv` only the learner's decisions count; those of its random opponents are made in the same time.
-- The engine of this project makes decisions with one legal action by itself, and they do not count. Others ask for
-  them, and there they count.
-- PettingZoo's `env()` checks what it is given in several wrappers, here as there.
-- `GameBatch` writes observations as bytes, `VectorEnv` as 32-bit floats, most others as numbers of 32 or 64 bits.
-- A batch of 1024 games is short work for two threads; `python benchmarks/engine.py` has larger ones.
-
-## Figures
-
-{table}
-
-*Batch*: games played at once. *Observation*: how many numbers it has. Three digits of each rate are given; the spread
-says how many of them to believe.
-
-### Skipped
-
-{skipped}
-
-### Versions
-
-{versions}
-
-## Other benchmarks
-
-[Speed](speed.md) has figures of these:
-
-| command | what it measures |
-|---|---|
-| `python benchmarks/engine.py` | batches of all sizes, against the mere writing of as many bytes; threads; memory |
-| `python benchmarks/compare.py COMMIT` | the speed of the engine against that of another commit, measured in turn |
-| `python benchmarks/shells.py` | each interface, and the share of the environment in the time of MaskablePPO |
-| `python benchmarks/training.py` | decisions of PPO, positions of AlphaZero, simulations of its search |
-| `python benchmarks/agents.py` | decisions of agents, simulations of the search, games of the arena |
-| `python benchmarks/strength.py` | how the strength of the search grows with simulations |
-| `python benchmarks/rllib.py` | the runner for RLlib against RLlib's stock wrapper, and two runners against one |
-"""
+    return {
+        "run": f"{results['rounds']} rounds of {results['seconds']:g} s each on {info['cpu']}, {info['cores']} cores, "
+        f"of which other programs kept {info['load']:.1f} busy just before; Python {info['python']}.",
+        "figures": markdown([*head, "decisions/s", "lowest to highest"], figures, left=3),
+        "skipped": "\n".join(skipped) or "Nothing.",
+        "versions": "\n".join(f"- {project}: {versions_of(results, project)}" for project in results["versions"]),
+    }
 
 
 def write(path: Path, results: dict[str, Any]) -> None:
-    """The page, and its picture in `images` beside it."""
+    """Fills in the page, and draws its picture in `images` beside it."""
+    parts = filled_parts(results)
+    text = _PART.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n\n{found[3]}", path.read_text(encoding="utf-8"))
     (path.parent / "images").mkdir(parents=True, exist_ok=True)
     atomic_write(path.parent / "images" / "peers.png", png(draw(results)))
-    atomic_write(path, page(results).encode())
+    atomic_write(path, text.encode())
 
 
 # --- command line
@@ -368,8 +292,8 @@ def write(path: Path, results: dict[str, Any]) -> None:
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--write", action="store_true", help="write the page and its picture")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "benchmarks.md", help="where to write")
+    parser.add_argument("--write", action="store_true", help="fill in the page, and draw its picture")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "benchmarks.md", help="which page")
     parser.add_argument("--read", type=Path, help="take the figures from such a file, and measure nothing")
     parser.add_argument("--only", nargs="+", choices=PEERS, default=list(PEERS), help="measure these projects")
     parser.add_argument("--rounds", type=int, default=5)

@@ -416,9 +416,9 @@ def _decisions_of_agents(match: Match, results: Results) -> Values:
 # --- tables
 
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown, its first column to the left, all others to the right."""
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table in Markdown, its first column or columns to the left, all others to the right."""
+    lines = [head, ["---"] * left + ["---:"] * (len(head) - left), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
 
 
