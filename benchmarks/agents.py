@@ -4,14 +4,13 @@ Decisions per second of the compiled players, simulations per second of the sear
 Medians of repeats with the lowest and highest; what is compared is measured in turn.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engine import machine, measure, save, show, summary
+import tyro
+from engine import JsonFile, machine, measure, save, show, summary
 
 from montecristo_agents import entity, greedy, search_agent
 from montecristo_agents.arena import play
@@ -78,22 +77,17 @@ def measure_arena(players: int, repeats: int) -> dict[str, dict[str, float]]:
     return {name: summary(values) for name, values in rates.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
-    results: dict[str, Any] = {"machine": machine(), "repeats": options.repeats, "players": {}}
+def main(json: JsonFile = None, repeats: int = 5) -> None:
+    results: dict[str, Any] = {"machine": machine(), "repeats": repeats, "players": {}}
     for players in (2, 3, 4):
         print(f"measuring {players} players …", file=sys.stderr, flush=True)
-        rates = measure_players(players, options.repeats) | measure_arena(players, options.repeats)
+        rates = measure_players(players, repeats) | measure_arena(players, repeats)
         results["players"][players] = rates
         print(f"\n{players} players")
         for name, values in rates.items():
             print(f"  {name:32s}{show(values, 'k/s', 1e-3)}", flush=True)
-    if options.json:
-        save(options.json, results)
+    save(json, results)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main, description=__doc__)

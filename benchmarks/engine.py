@@ -4,7 +4,6 @@ Machines are noisy, so every figure is the median of repeats, with the lowest an
 with each other are measured in turn, repeat by repeat, in one run.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -14,16 +13,19 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numba
 import numpy as np
+import tyro
 
 from montecristo_env import GameBatch, actions, observation
 from montecristo_env.core.layout import aligned_zeros
 
 BATCH = 1024
 WIDE = 128 * BATCH  # too many for the caches
+JsonFile: TypeAlias = Annotated[Path | None, tyro.conf.arg(metavar="FILE", help="also write the figures to this file")]
+Quick: TypeAlias = Annotated[bool, tyro.conf.arg(help="fewer repeats and no million games, to try it out")]
 
 
 class Loop:
@@ -218,19 +220,18 @@ def report(results: dict[str, Any]) -> None:
         )
 
 
-def save(path: Path, results: dict[str, Any]) -> None:
+def save(path: Path | None, results: dict[str, Any]) -> None:
+    """Writes the figures to a file, if one is named."""
+    if path is None:
+        return
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(results, indent=1) + "\n")
     temporary.replace(path)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--quick", action="store_true", help="fewer repeats and no million games, to try it out")
-    options = parser.parse_args()
-    repeats, steps = (3, 20) if options.quick else (15, 100)
-    sizes = [1, 16, 256, 1024, 16_384, 131_072] + ([] if options.quick else [1_000_000])
+def main(json: JsonFile = None, quick: Quick = False) -> None:
+    repeats, steps = (3, 20) if quick else (15, 100)
+    sizes = [1, 16, 256, 1024, 16_384, 131_072] + ([] if quick else [1_000_000])
     results: dict[str, Any] = {
         "machine": machine(),
         "row_bytes": GameBatch(1).states.itemsize,
@@ -244,11 +245,10 @@ def main() -> None:
             "one": measure_one(players, repeats, 2000),
         }
     print("measuring batches of all sizes …", file=sys.stderr, flush=True)
-    results["sizes"] = measure_sizes(2, sizes, 3 if options.quick else 5)
+    results["sizes"] = measure_sizes(2, sizes, 3 if quick else 5)
     report(results)
-    if options.json:
-        save(options.json, results)
+    save(json, results)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main, description=__doc__)

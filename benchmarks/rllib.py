@@ -5,16 +5,15 @@ and compared within each. The stock runner is given several games at once, too, 
 two runners play at the same time, each in a process of its own, against one of them alone.
 """
 
-import argparse
 import dataclasses
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ray
-from engine import machine, measure, ratio, save, show, summary
+import tyro
+from engine import JsonFile, machine, measure, ratio, save, show, summary
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -83,35 +82,30 @@ def measure_scaling(repeats: int) -> dict[str, Any]:
     return summary([2 * seconds(runners[:1]) / seconds(runners) for _ in range(repeats)])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--repeats", type=int, default=7)
-    options = parser.parse_args()
+def main(json: JsonFile = None, repeats: int = 7) -> None:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=500_000_000)
     works = {f"stock, {games} games": stock_work(games) for games in STOCK_SIZES}
     works["ours"] = our_work(SETTINGS)
     print("measuring …", file=sys.stderr, flush=True)
-    rates = measure(works, options.repeats)
+    rates = measure(works, repeats)
     rates["stock"] = [
         max(parts) for parts in zip(*(rates[f"stock, {games} games"] for games in STOCK_SIZES), strict=True)
     ]
     results = {
         "machine": machine() | {"ray": ray.__version__},
-        "repeats": options.repeats,
+        "repeats": repeats,
         "steps_per_second": {name: summary(values) for name, values in rates.items()},
         "ratio": ratio(rates, "ours", "stock"),
-        "two_runners": measure_scaling(options.repeats),
+        "two_runners": measure_scaling(repeats),
     }
     ray.shutdown()
-    print(f"\n{results['machine']['cpu']}; medians of {options.repeats} (lowest to highest)")
+    print(f"\n{results['machine']['cpu']}; medians of {repeats} (lowest to highest)")
     for name, values in results["steps_per_second"].items():
         print(f"  {name:28s}{show(values, 'env steps/s per runner')}")
     print(f"  {'ours over stock':28s}{show(results['ratio'], 'times')}; the aim is {AIM}")
     print(f"  {'two runners over one':28s}{show(results['two_runners'], 'times')}")
-    if options.json:
-        save(options.json, results)
+    save(json, results)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main, description=__doc__)

@@ -3,19 +3,18 @@
 Everything is measured in turn in one run, repeat by repeat, so that the noise of the machine hits all alike.
 """
 
-import argparse
 import importlib
 import random
 import statistics
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
-from engine import machine, save, summary
+import tyro
+from engine import JsonFile, machine, save, summary
 
 from montecristo_env import montecristo_v0
 from montecristo_env.sb3 import MonteCristoVecEnv
@@ -46,39 +45,32 @@ def aec_rate(env: Any, seconds: float) -> float:
     return steps / (time.perf_counter() - start)
 
 
-def random_choices(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return (masks * rng.random(masks.shape, dtype=np.float32)).argmax(axis=1)
+def learner_rate(masks: np.ndarray, step: Callable[[np.ndarray], np.ndarray], seconds: float) -> float:
+    """Learner steps per second, from actions to the next masks; choosing the actions is not counted."""
+    rng = np.random.default_rng(0)
+    steps, spent = 0, 0.0
+    while spent < seconds:
+        actions = (masks * rng.random(masks.shape, dtype=np.float32)).argmax(axis=1)
+        start = time.perf_counter()
+        masks = step(actions)
+        spent += time.perf_counter() - start
+        steps += len(masks)
+    return steps / spent
 
 
 def vector_rate(env: Any, seconds: float) -> float:
-    """Learner steps per second; choosing the actions is not counted."""
-    rng = np.random.default_rng(0)
     _, infos = env.reset(seed=0)
-    steps, spent = 0, 0.0
-    while spent < seconds:
-        actions = random_choices(infos["action_mask"], rng)
-        start = time.perf_counter()
-        *_, infos = env.step(actions)
-        spent += time.perf_counter() - start
-        steps += env.num_envs
-    return steps / spent
+    return learner_rate(infos["action_mask"], lambda actions: env.step(actions)[-1]["action_mask"], seconds)
 
 
 def sb3_rate(env: Any, seconds: float) -> float:
-    """Learner steps per second, with masks; choosing the actions is not counted."""
-    rng = np.random.default_rng(0)
+    def step(actions: np.ndarray) -> np.ndarray:
+        env.step(actions)
+        return env.action_masks()
+
     env.seed(0)
     env.reset()
-    masks = env.action_masks()
-    steps, spent = 0, 0.0
-    while spent < seconds:
-        actions = random_choices(masks, rng)
-        start = time.perf_counter()
-        env.step(actions)
-        masks = env.action_masks()
-        spent += time.perf_counter() - start
-        steps += env.num_envs
-    return steps / spent
+    return learner_rate(env.action_masks(), step, seconds)
 
 
 def openspiel_rate(game: Any, seconds: float) -> float:
@@ -170,41 +162,33 @@ def classic_envs() -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0, help="per measurement")
-    options = parser.parse_args()
-
-    works: dict[str, Callable[[], float]] = {}
+def main(json: JsonFile = None, repeats: int = 5, seconds: float = 1.0) -> None:
+    works: dict[str, tuple[Callable[[Any, float], float], Any]] = {}
     for players in (2, 3, 4):
         for kind in ("env", "raw_env"):
             env = getattr(montecristo_v0, kind)(num_players=players)
-            works[f"montecristo_v0 {kind}, {players} players"] = lambda env=env: aec_rate(env, options.seconds)
+            works[f"montecristo_v0 {kind}, {players} players"] = aec_rate, env
     for name, env in classic_envs().items():
-        works[name] = lambda env=env: aec_rate(env, options.seconds)
+        works[name] = aec_rate, env
     for players in (2, 3, 4):
         vector = gymnasium.make_vec("montecristo_env:MonteCristo-v0", num_envs=NUM_ENVS, num_players=players)
-        works[f"VectorEnv x{NUM_ENVS}, {players} players"] = lambda env=vector: vector_rate(env, options.seconds)
-        venv = MonteCristoVecEnv(NUM_ENVS, num_players=players)
-        works[f"SB3 VecEnv x{NUM_ENVS}, {players} players"] = lambda env=venv: sb3_rate(env, options.seconds)
-
+        works[f"VectorEnv x{NUM_ENVS}, {players} players"] = vector_rate, vector
+        works[f"SB3 VecEnv x{NUM_ENVS}, {players} players"] = sb3_rate, MonteCristoVecEnv(NUM_ENVS, num_players=players)
     for name, game in openspiel_games().items():
-        works[f"{name} decisions"] = lambda game=game: openspiel_rate(game, options.seconds)
-        works[f"{name} clones"] = lambda game=game: clone_rate(game, options.seconds)
+        works[f"{name} decisions"] = openspiel_rate, game
+        works[f"{name} clones"] = clone_rate, game
 
     rates: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(options.repeats):
-        for name, work in works.items():
-            rates[name].append(work())
+    for _ in range(repeats):
+        for name, (rate, env) in works.items():
+            rates[name].append(rate(env, seconds))
     results: dict[str, Any] = {
         "machine": machine(),
-        "repeats": options.repeats,
+        "repeats": repeats,
         "steps_per_second": {name: summary(values) for name, values in rates.items()},
-        "maskable_ppo": ppo_share(options.repeats),
+        "maskable_ppo": ppo_share(repeats),
     }
-    print(f"\n{results['machine']['cpu']}, medians of {options.repeats} repeats (lowest to highest)")
+    print(f"\n{results['machine']['cpu']}, medians of {repeats} repeats (lowest to highest)")
     for name, values in rates.items():
         print(f"  {name:44s}{statistics.median(values):10,.0f} steps/s ({min(values):,.0f} to {max(values):,.0f})")
     share = results["maskable_ppo"]["share"]
@@ -212,9 +196,8 @@ def main() -> None:
         f"  MaskablePPO x{NUM_ENVS}: {100 * share['median']:.1f} % of the time in the environment "
         f"({100 * share['lowest']:.1f} to {100 * share['highest']:.1f})"
     )
-    if options.json:
-        save(options.json, results)
+    save(json, results)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main, description=__doc__)

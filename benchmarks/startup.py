@@ -5,7 +5,6 @@ the import, a batch of 1,024 games for 4, one step with observation and mask, an
 lowest and highest. With `--editable` it also installs a fresh clone so, which compiles the kernels.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -13,11 +12,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from engine import machine, save
+import tyro
+from engine import JsonFile, machine, save
 
 ROOT = Path(__file__).resolve().parent.parent
+Wheel: TypeAlias = Annotated[Path | None, tyro.conf.arg(help="measure this wheel instead of making one")]
+Editable: TypeAlias = Annotated[bool, tyro.conf.arg(help="also measure an editable installation")]
 AGENTS = ("greedy", "mcts:8", "ppo", "alphazero:8")
 FIRST = """
 import time
@@ -69,33 +71,25 @@ def measure_first(python: Path, repeats: int) -> dict[str, list[float]]:
     return times
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--wheel", type=Path, help="measure this wheel instead of making one")
-    parser.add_argument("--editable", action="store_true", help="also measure an editable installation")
-    options = parser.parse_args()
-    results: dict[str, Any] = {"machine": machine(), "repeats": options.repeats}
+def main(json: JsonFile = None, repeats: int = 5, wheel: Wheel = None, editable: Editable = False) -> None:
+    results: dict[str, Any] = {"machine": machine(), "repeats": repeats}
     with tempfile.TemporaryDirectory() as folder:
-        wheel = options.wheel
         if wheel is None:
             run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
             (wheel,) = Path(folder).glob("*.whl")
         python = environment(Path(folder, "first"), f"{wheel}[web]")
-        results["seconds"] = measure_first(python, options.repeats)
+        results["seconds"] = measure_first(python, repeats)
         for name, values in results["seconds"].items():
             print(f"{name:16s}{statistics.median(values):7.3f} s ({min(values):.3f} to {max(values):.3f})", flush=True)
-        if options.editable:
+        if editable:
             run("git", "clone", "--quiet", ROOT, Path(folder, "clone"))
             python = environment(Path(folder, "second"))
             start = time.perf_counter()
             run(python, "-m", "pip", "install", "--quiet", "--editable", Path(folder, "clone"))
             results["editable"] = time.perf_counter() - start
             print(f"{'editable':16s}{results['editable']:7.1f} s")
-    if options.json:
-        save(options.json, results)
+    save(json, results)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main, description=__doc__)

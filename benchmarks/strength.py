@@ -5,15 +5,16 @@ done is kept in runs/strength; the same command goes on from there. `--opponent 
 luck hides what hundreds of simulations more bring. `--plot FILE` draws the win rates.
 """
 
-import argparse
 from pathlib import Path
 
+import tyro
 from matplotlib.figure import Figure
 
 from montecristo_agents.benchmark import benchmark
 from montecristo_agents.ratings import Estimate
 
 FEWEST = 50
+FOLDER = Path("runs", "strength")
 
 
 def draw(rates: dict[int, Estimate], opponent: str, path: Path) -> None:
@@ -35,33 +36,32 @@ def draw(rates: dict[int, Estimate], opponent: str, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--deals", type=int, default=40)
-    parser.add_argument("--most", type=int, default=3200)
-    parser.add_argument("--players", type=int, default=2)
-    parser.add_argument("--opponent", default="mcts:200")
-    parser.add_argument("--folder", type=Path, default=Path("runs", "strength"))
-    parser.add_argument("--plot", type=Path)
-    options = parser.parse_args()
+def main(
+    deals: int = 40,
+    most: int = 3200,
+    players: int = 2,
+    opponent: str = "mcts:200",
+    folder: Path = FOLDER,
+    plot: Path | None = None,
+) -> None:
     simulations = [FEWEST]
-    while simulations[-1] < options.most:
+    while simulations[-1] < most:
         simulations.append(2 * simulations[-1])
-    print(f"{'simulations':>12}  win rate of mcts against {options.opponent}, {options.players} players")
+    print(f"{'simulations':>12}  win rate of mcts against {opponent}, {players} players")
     rates = {}
     for number in simulations:
         searcher = f"mcts:{number}"
-        if searcher == options.opponent:
+        if searcher == opponent:
             continue
-        folder = options.folder / f"{options.opponent}-{number}-{options.players}-{options.deals}".replace(":", "-")
-        report = benchmark(searcher, options.players, options.deals, against=[options.opponent], folder=folder)
-        pair = report.pair(searcher, options.opponent)
+        kept = folder / f"{opponent}-{number}-{players}-{deals}".replace(":", "-")
+        report = benchmark(searcher, players, deals, against=[opponent], folder=kept)
+        pair = report.pair(searcher, opponent)
         assert pair is not None
         rate = rates[number] = pair.win_rate
         print(f"{number:12}  {rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})", flush=True)
-    if options.plot:
-        draw(rates, options.opponent, options.plot)
+    if plot:
+        draw(rates, opponent, plot)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main, description=__doc__)

@@ -10,7 +10,6 @@ and on two cores with two processes that play; then simulations per second of th
 Each measurement has a process of its own. Evaluations and checkpoints are not counted.
 """
 
-import argparse
 import multiprocessing
 import os
 import sys
@@ -19,15 +18,15 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import montecristo_train  # noqa: F401, before torch, which it tells not to keep cores busy
 
 # isort: split
 import numpy as np
 import torch
-from engine import machine, save, show, summary
+import tyro
+from engine import JsonFile, machine, save, show, summary
 from stable_baselines3.common.callbacks import BaseCallback
 
 from montecristo_agents.entity import EntityEvaluator
@@ -40,6 +39,9 @@ from montecristo_train.selfplay import make_env
 from montecristo_train.workers import Workers
 
 T = TypeVar("T")
+Preset: TypeAlias = Literal["smoke", "quick", "full"]
+Updates: TypeAlias = Annotated[int, tyro.conf.arg(help="of PPO, per measurement")]
+Number: TypeAlias = Annotated[int, tyro.conf.arg(help="of AlphaZero, per measurement; 0 for none")]
 
 BARS = {"positions, 1 core": 3_000, "simulations, 1 core": 50_000}  # per second
 GAMES, SIMULATIONS, CONSIDERED = 256, 64, 16
@@ -122,21 +124,20 @@ def in_a_process(cores: int, function: Callable[..., T], *arguments: Any) -> T:
         return process.submit(function, *arguments).result()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--presets", nargs="*", choices=sorted(ppo.PRESETS), default=["quick", "full"])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--updates", type=int, default=2, help="of PPO, per measurement")
-    parser.add_argument("--positions", type=int, default=40_000, help="of AlphaZero, per measurement; 0 for none")
-    options = parser.parse_args()
+def main(
+    json: JsonFile = None,
+    presets: tuple[Preset, ...] = ("quick", "full"),
+    repeats: int = 5,
+    updates: Updates = 2,
+    positions: Number = 40_000,
+) -> None:
     results: dict[str, Any] = {
         "machine": machine() | {"torch": torch.__version__},
-        "repeats": options.repeats,
+        "repeats": repeats,
         "ppo": {},
         "alphazero": {},
     }
-    print(f"{results['machine']['cpu']}; medians of {options.repeats} (lowest to highest)")
+    print(f"{results['machine']['cpu']}; medians of {repeats} (lowest to highest)")
 
     def measure(recipe: str, name: str, cores: int, function: Callable[..., list[float]], *arguments: Any) -> None:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
@@ -144,19 +145,18 @@ def main() -> None:
         bar = f"; the bar is {BARS[name] / 1000:g}" if name in BARS else ""
         print(f"  {recipe + ' ' + name:32s}{show(found, 'k/s', 1e-3)}{bar}", flush=True)
 
-    repeats, cores = options.repeats, os.cpu_count() or 1
-    for name in options.presets:
+    cores = os.cpu_count() or 1
+    for name in presets:
         settings = ppo.PRESETS[name][1]
-        measure("ppo", f"decisions, {name}", cores, decisions_of_ppo, settings, repeats, options.updates)
+        measure("ppo", f"decisions, {name}", cores, decisions_of_ppo, settings, repeats, updates)
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that follow
-    if options.positions:
-        measure("alphazero", "positions, 1 core", 1, positions_of_alphazero, 0, repeats, options.positions)
+    if positions:
+        measure("alphazero", "positions, 1 core", 1, positions_of_alphazero, 0, repeats, positions)
         if cores > 1:
-            measure("alphazero", "positions, 2 cores", 2, positions_of_alphazero, 2, repeats, options.positions)
+            measure("alphazero", "positions, 2 cores", 2, positions_of_alphazero, 2, repeats, positions)
         measure("alphazero", "simulations, 1 core", 1, simulations_of_search, repeats)
-    if options.json:
-        save(options.json, results)
+    save(json, results)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main, description=__doc__)
