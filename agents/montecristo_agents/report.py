@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from montecristo_agents import ratings
 from montecristo_agents.extras import Console, Figure, RichTable, Text, box
-from montecristo_agents.luck import SIGNALS, cross_fit, fit_ahead
+from montecristo_agents.luck import SIGNALS, WIN, cross_fit, fit_ahead
 from montecristo_agents.matches import Match, Results, Table
 from montecristo_agents.ratings import CONFIDENCE, Estimate, Skill, mean_by_deal, rate_by_deal
 from montecristo_env.core.constants import MIN_PLAYERS
@@ -293,15 +294,12 @@ def make_report(
     agents = [
         AgentLine(
             agent=names[agent],
-            win_rate=rate_by_deal(deals.against_all(deals.shares, agent)),
-            score_margin=mean_by_deal(deals.against_all(deals.margins, agent)),
-            mean_rank=mean_by_deal(deals.against_all(deals.ranks, agent)),
             elo=elos[agent],
             openskill=skills[agent],
             decisions_per_game=float(deals.against_all(deals.decisions, agent).mean()),
             seconds_per_decision=float(seconds[agent]),
-            **(adjust.of_agent(agent) if adjust else {}),
             lottery=lotteries[agent],
+            **_results(deals, adjust, partial(deals.against_all, agent=agent)),
         )
         for agent in deals.agents
     ]
@@ -310,10 +308,8 @@ def make_report(
             agent=names[agent],
             opponent=names[other],
             games=deals.number * n,
-            win_rate=rate_by_deal(deals.against(deals.shares, agent, other)),
-            score_margin=mean_by_deal(deals.against(deals.margins, agent, other)),
-            mean_rank=mean_by_deal(deals.against(deals.ranks, agent, other)),
-            **(adjust.of_pair(agent, other) if adjust else {}),
+            variance_left=adjust.variance_left(agent, other) if adjust else None,
+            **_results(deals, adjust, partial(deals.against, agent=agent, other=other)),
         )
         for agent in deals.agents
         for other in deals.met(agent)
@@ -359,36 +355,36 @@ def deal_results(match: Match, results: Results, pair: tuple[int, int], adjusted
     return (1 + deals.against(shares, agent, other) - deals.against(shares, other, agent)) / 2
 
 
+def _results(deals: _Deals, adjust: "_Adjustment | None", by_deal: Callable[[Values], Values]) -> dict[str, Any]:
+    """The entries that lines of agents and of pairs share; `by_deal` makes of values one for each deal."""
+    found = {
+        "win_rate": rate_by_deal(by_deal(deals.shares)),
+        "score_margin": mean_by_deal(by_deal(deals.margins)),
+        "mean_rank": mean_by_deal(by_deal(deals.ranks)),
+    }
+    if adjust is None:
+        return found
+    return found | {
+        "adjusted_win_rate": rate_by_deal(by_deal(adjust.shares)),
+        "adjusted_score_margin": mean_by_deal(by_deal(adjust.margins)),
+        "luck": mean_by_deal(by_deal(deals.luck[..., WIN])),
+        "loss": mean_by_deal(by_deal(deals.losses)),
+    }
+
+
 class _Adjustment:
     """Results without the luck of draws, with the coefficients that other deals have shown."""
 
     def __init__(self, deals: _Deals) -> None:
         self._deals = deals
         self._of_wins, self._of_margins = deals.coefficients(deals.shares), deals.coefficients(deals.margins)
-        self._shares = deals.without_luck(deals.shares, self._of_wins)
-        self._margins = deals.without_luck(deals.margins, self._of_margins)
-        self._luck = deals.luck[..., SIGNALS.index("win")]
+        self.shares = deals.without_luck(deals.shares, self._of_wins)
+        self.margins = deals.without_luck(deals.margins, self._of_margins)
 
-    def of_agent(self, agent: int) -> dict[str, Any]:
-        """The entries of its line."""
-        return {
-            "adjusted_win_rate": rate_by_deal(self._deals.against_all(self._shares, agent)),
-            "adjusted_score_margin": mean_by_deal(self._deals.against_all(self._margins, agent)),
-            "luck": mean_by_deal(self._deals.against_all(self._luck, agent)),
-            "loss": mean_by_deal(self._deals.against_all(self._deals.losses, agent)),
-        }
-
-    def of_pair(self, agent: int, other: int) -> dict[str, Any]:
-        """The entries of their line."""
-        deals = self._deals
-        raw, adjusted = deals.against(deals.shares, agent, other), deals.against(self._shares, agent, other)
-        return {
-            "adjusted_win_rate": rate_by_deal(adjusted),
-            "adjusted_score_margin": mean_by_deal(deals.against(self._margins, agent, other)),
-            "variance_left": float(adjusted.var() / raw.var()) if raw.var() > 0 else math.nan,
-            "luck": mean_by_deal(deals.against(self._luck, agent, other)),
-            "loss": mean_by_deal(deals.against(deals.losses, agent, other)),
-        }
+    def variance_left(self, agent: int, other: int) -> float:
+        """Of the win rate by deal of two agents, as a share of that of the raw one."""
+        raw, adjusted = (self._deals.against(shares, agent, other) for shares in (self._deals.shares, self.shares))
+        return float(adjusted.var() / raw.var()) if raw.var() > 0 else math.nan
 
     def describe(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The coefficients of each table, for programs."""
