@@ -35,7 +35,6 @@ INTERNAL = {
     "montecristo_env.__main__",  # the commands are those of the modules
     "montecristo_agents.extras",
     "montecristo_agents.dense",
-    "montecristo_train.extras",
     "montecristo_agents.scoring_forecast",
     "montecristo_agents.tree",
 }

@@ -24,16 +24,8 @@ import numpy as np
 
 import montecristo_env
 from montecristo_agents.dataset import GAMES_PER_SHARD, Dataset, DatasetWriter
-from montecristo_agents.extras import (
-    BarColumn,
-    Console,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    tyro,
-)
+from montecristo_agents.extras import Console, tyro
+from montecristo_agents.extras import progress as bars
 from montecristo_agents.luck import LuckMeter
 from montecristo_agents.matches import Match, Played, Results, deal_seeds
 from montecristo_agents.report import Report, deal_results, make_report
@@ -404,16 +396,16 @@ def _next_size(rounds: int, seconds: float, most: int) -> int:
     return max(1, min(fitting, CHUNK_GROWTH * rounds, most))
 
 
-def _progress_bar(shown: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("games, {task.fields[rate]:,.0f}/s,"),
-        TimeElapsedColumn(),
-        TextColumn("gone,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
+def _progress_bar(shown: bool) -> bars.Progress:
+    return bars.Progress(
+        "{task.description}",
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        "games, {task.fields[rate]:,.0f}/s,",
+        bars.TimeElapsedColumn(),
+        "gone,",
+        bars.TimeRemainingColumn(),
+        "left",
         console=Console(stderr=True),
         speed_estimate_period=_SPEED_PERIOD,
         disable=not shown,

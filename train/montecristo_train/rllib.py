@@ -21,10 +21,9 @@ import numpy as np
 
 from montecristo_agents.entity import EntityNetwork
 from montecristo_env.errors import InvalidArgument
-from montecristo_env.util.commands import run_command
+from montecristo_env.util.commands import missing, run_command
 from montecristo_env.util.files import locked
 from montecristo_train import ppo
-from montecristo_train.extras import DEFAULT_MODULE_ID, PPO, PPOConfig, RLModuleSpec, ray
 from montecristo_train.rllib_runner import League, MaskedNetwork, RllibSettings, SelfPlayRunner, export, spaces
 from montecristo_train.runs import (
     AGENT,
@@ -37,6 +36,14 @@ from montecristo_train.runs import (
     writing,
 )
 from montecristo_train.settings import SelfPlaySettings
+
+try:
+    import ray
+    from ray.rllib.algorithms.ppo import PPO, PPOConfig
+    from ray.rllib.core import DEFAULT_MODULE_ID
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+except ImportError as error:
+    raise missing("training on Ray", error.name, "rllib") from error
 
 CHECKPOINTS, CHECKSUM = "checkpoints", "sha256"
 

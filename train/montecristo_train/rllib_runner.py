@@ -17,27 +17,28 @@ from numpy.typing import NDArray
 from montecristo_agents.entity import EntityNetwork, Sizes
 from montecristo_env import actions
 from montecristo_env.core.constants import MAX_PLAYERS
+from montecristo_env.util.commands import missing
 from montecristo_env.util.spaces import observation_box
 from montecristo_train import entity
 from montecristo_train.checkpoint import past_self
 from montecristo_train.entity import ILLEGAL, EntityModule
-from montecristo_train.extras import (
-    DEFAULT_MODULE_ID,
-    INPUT_ENV_SINGLE_SPACES,
-    INPUT_ENV_SPACES,
-    Algorithm,
-    Columns,
-    RLlibCallback,
-    SingleAgentEnvRunner,
-    SingleAgentEpisode,
-    TorchRLModule,
-    ValueFunctionAPI,
-)
-from montecristo_train.extras import InfiniteLookbackBuffer as Buffer
 from montecristo_train.seat_gae import SeatStep
 from montecristo_train.seat_trajectories import SeatTrajectories, Trajectory
 from montecristo_train.selfplay import SelfPlayVecEnv, make_env
 from montecristo_train.settings import SelfPlaySettings
+
+try:
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.callbacks.callbacks import RLlibCallback
+    from ray.rllib.core import DEFAULT_MODULE_ID, Columns
+    from ray.rllib.core.rl_module.apis import ValueFunctionAPI
+    from ray.rllib.core.rl_module.torch import TorchRLModule
+    from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+    from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+    from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer as Buffer
+except ImportError as error:
+    raise missing("training on Ray", "ray", "rllib") from error
 
 LEAGUE = "league"  # the part of a runner's state
 SEEN, MASK = "observation", "action_mask"  # the parts of an observation, as PettingZoo's classic games call them

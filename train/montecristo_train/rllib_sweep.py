@@ -14,10 +14,14 @@ from typing import Any
 
 import tyro
 
-from montecristo_env.util.commands import run_command
-from montecristo_train.extras import tune
+from montecristo_env.util.commands import missing, run_command
 from montecristo_train.rllib import PRESETS, Training, on_ray
 from montecristo_train.rllib_runner import RllibSettings
+
+try:
+    from ray import tune
+except ImportError as error:
+    raise missing("training on Ray", error.name, "rllib") from error
 
 QUICK = PRESETS["quick"][1]
 
