@@ -211,32 +211,24 @@ def win_rates(settings: RunSettings, network: EntityNetwork, past: Sequence[Agen
     """How the best moves of a network do against the baselines and past selves, on deals of their own."""
     alone = PolicyAgent(network)
     deals, hardest = settings.evaluate_deals, settings.evaluate_against[-1]
-    rates = {}
-    found = _win_rates(settings, alone, [*settings.evaluate_against, *past], 2, deals)
-    for place, rate in found.items():
-        named = place < len(settings.evaluate_against)
-        rates[f"win_rate/{settings.evaluate_against[place] if named else 'past_self'}"] = rate
+    rates = {name: _win_rate(settings, alone, name, 2, deals) for name in settings.evaluate_against}
+    for agent in past:
+        rates["past_self"] = _win_rate(settings, alone, agent, 2, deals)
     for players in (3, 4):
         if settings.players[players - 2]:
-            for rate in _win_rates(settings, alone, [hardest], players, deals // 2).values():
-                rates[f"win_rate/{hardest}_{players}p"] = rate
+            rates[f"{hardest}_{players}p"] = _win_rate(settings, alone, hardest, players, deals // 2)
     if simulations := settings.evaluate_simulations:
         searching = NetworkSearchAgent(network, simulations)
-        for rate in _win_rates(settings, searching, [hardest], 2, deals // 2).values():
-            rates[f"win_rate/{hardest}_search_{simulations}"] = rate
-    return rates
+        rates[f"{hardest}_search_{simulations}"] = _win_rate(settings, searching, hardest, 2, deals // 2)
+    return {f"win_rate/{name}": rate for name, rate in rates.items()}
 
 
-def _win_rates(
-    settings: RunSettings, agent: PolicyAgent | NetworkSearchAgent, others: list[str | Agent], players: int, deals: int
-) -> dict[int, float]:
-    """What the agent wins against each of the others, by their place; those that it has not met are missing."""
+def _win_rate(settings: RunSettings, agent: Agent, other: str | Agent, players: int, deals: int) -> float:
+    """What the agent wins against another."""
     agent.name = _LEARNER
-    focus, rules = len(others), settings.ruleset
-    report = play([*others, agent], players, max(1, deals), EVALUATION_SEED, ruleset=rules, focus=focus, progress=False)
-    names = [other if isinstance(other, str) else other.name for other in others]
-    pairs = {place: report.pair(_LEARNER, name) for place, name in enumerate(names)}
-    return {place: pair.win_rate.value for place, pair in pairs.items() if pair is not None}
+    rules = settings.ruleset
+    report = play([other, agent], players, max(1, deals), EVALUATION_SEED, ruleset=rules, progress=False)
+    return report.agent(_LEARNER).win_rate.value
 
 
 def wins(rates: Mapping[str, float]) -> str:
