@@ -7,12 +7,11 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 
-from montecristo_agents.benchmark import benchmark
+from montecristo_agents.arena import play
 from montecristo_agents.policy import PolicyAgent
-from montecristo_env import GameBatch, GameRecord, InvalidArgument, PublicView, make_agent
+from montecristo_env import GameRecord, InvalidArgument
 from montecristo_env.replay import write_replay
 from montecristo_env.util.commands import resumable, run_command
 from montecristo_train.alphazero import train
@@ -21,18 +20,8 @@ from montecristo_train.runs import AGENT, CURVE, new_folder
 
 OPPONENTS = ("random", "greedy", "ppo")
 DEALS = 250
+SHOWN = "deal0-table1-seat1.json"  # the game that is shown, with the second opponent in the second seat
 GAME, REPLAY = "game.json", "game.html"
-
-
-def play_a_game(agent: PolicyAgent, opponent: str, seed: int) -> GameRecord:
-    """The agent in the first seat, against one opponent."""
-    games = GameBatch(1, 2, seed=seed)
-    record = GameRecord.record(games, players=[agent.name, opponent])
-    view, row = PublicView(games), np.zeros(1, np.int64)
-    seats = agent, make_agent(opponent)
-    while not games.over[0]:
-        games.step(seats[int(games.current_player[0])].act(view, row))
-    return record
 
 
 def main(arguments: list[str]) -> None:
@@ -51,9 +40,9 @@ def main(arguments: list[str]) -> None:
     with resumable(f"python -m montecristo_train.alphazero --resume {folder}"):
         agent = PolicyAgent(train(settings, folder))
     agent.name = "yours"
-    report = benchmark(agent, 2, DEALS, against=OPPONENTS, folder=folder / "arena")
-    print(report)
-    record = play_a_game(agent, OPPONENTS[1], settings.seed)
+    measured = folder / "arena"
+    print(play([*OPPONENTS, agent], 2, DEALS, focus=len(OPPONENTS), folder=measured, records=1))
+    record = GameRecord.load(measured / "records" / SHOWN)
     record.annotate(agent)
     record.save(folder / GAME)
     write_replay(record, folder / REPLAY)
