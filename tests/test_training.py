@@ -214,23 +214,6 @@ def test_other_agents_hold_all_seats_but_one_and_past_selves_any_number() -> Non
     assert set(held[(places == 1) & (env.games.num_players == 4)]) == {1, 2, 3}
 
 
-def test_the_rating_grows_by_what_the_results_against_past_selves_say() -> None:
-    pool = Pool(1.0, 0.0, size=3)
-    assert pool.rating == 0
-    pool.add_past_self(PolicyLike("first"))
-    for _ in range(10_000):
-        pool.count(0, 1 / 11)  # ten wins to one are 400 points
-    assert pool.rating == pytest.approx(400, abs=2)
-    pool.add_past_self(PolicyLike("second"))
-    assert pool.members[1].rating == pytest.approx(400, abs=2)
-    for _ in range(2_000):
-        pool.forget()
-    for _ in range(10_000):
-        pool.count(1, 1 / 11)
-        pool.count(0, 1 / 101)
-    assert pool.rating == pytest.approx(800, abs=5)
-
-
 class PolicyLike(Steady):
     def __init__(self, name: str) -> None:
         self.name = name

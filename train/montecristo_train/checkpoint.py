@@ -24,8 +24,10 @@ from montecristo_train.selfplay import LEARNER, SelfPlayVecEnv
 FORMAT = 3
 """The version of the files that this module writes and reads."""
 PAST_SELF_TEMPERATURE = 1.0  # past selves play as they did, not only their best moves
-ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps for every parameter
 _SETTINGS = ("num_players", "deck", "tokens", "card_adventurers", "market_values", "target", "round_limit")  # of a row
+
+
+Arrays = dict[str, np.ndarray]
 
 
 def past_self(network: EntityNetwork) -> PolicyAgent:
@@ -35,10 +37,10 @@ def past_self(network: EntityNetwork) -> PolicyAgent:
 
 def write_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, extra: dict[str, Any]) -> None:
     """Writes model, optimiser, pool, games, counters and random states; an older file stays if something fails."""
-    tensors = {f"policy.{name}": tensor.numpy() for name, tensor in model.policy.state_dict().items()}
+    tensors = {f"policy.{name}": values for name, values in _arrays(model.policy.state_dict()).items()}
     optimiser = model.policy.optimizer.state_dict()
     for place, state in optimiser["state"].items():
-        tensors |= {f"optimiser.{place}.{name}": tensor.numpy() for name, tensor in state.items()}
+        tensors |= {f"optimiser.{place}.{name}": values for name, values in _arrays(state).items()}
     kind, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002 (Stable-Baselines3 uses it)
     tensors |= {
         "torch_random": torch.get_rng_state().numpy(),
@@ -51,7 +53,8 @@ def write_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, extra:
         if member.past_self:
             network = member.agent.network  # type: ignore[attr-defined]
             tensors |= {f"pool.{place}.{name}": np.asarray(tensor) for name, tensor in network.tensors.items()}
-        pool.append({"name": member.agent.name, "past_self": member.past_self} | _results(member))
+        results = {"games": member.games, "wins": member.wins}
+        pool.append({"name": member.agent.name, "past_self": member.past_self} | results)
     facts = {
         "format": FORMAT,
         "steps": model.num_timesteps,
@@ -64,10 +67,6 @@ def write_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, extra:
     atomic_write(path, save(content, header | {"checksum": checksum(header, content)}))
 
 
-def _results(member: Opponent) -> dict[str, float]:
-    return {"games": member.games, "wins": member.wins, "rating": member.rating}
-
-
 def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, sizes: Sizes) -> dict[str, Any]:
     """Puts everything back as it was, and returns the facts that were kept with it.
 
@@ -75,11 +74,14 @@ def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, sizes: 
     """
     try:
         facts, tensors = _read(path)
-        policy = _alike(_below(tensors, "policy"), model.policy.state_dict(), "policy")
+        policy = _alike(_below(tensors, "policy"), _arrays(model.policy.state_dict()), "policy")
         optimiser = _optimiser(_below(tensors, "optimiser"), model)
-        games = _games(tensors["games"], env)
+        rows = env.games.states.view(np.uint8).reshape(len(env.games), -1)
+        tables = {name: tensors[name] for name in ("games", "holders")}
+        _alike(tables, {"games": rows, "holders": env.holders}, "tables")
+        games = _games(tables["games"], env)
         pool = _pool(facts["pool"], tensors, env, sizes)
-        holders = _holders(tensors["holders"], games, len(pool))
+        holders = _holders(tables["holders"], games, len(pool))
         steps = _whole(facts["steps"], "steps")
         if not all(isinstance(rate, float) and math.isfinite(rate) for rate in facts["latest"].values()):
             raise InvalidArgument(f"win rates must be finite numbers, but are {facts['latest']}")
@@ -92,7 +94,7 @@ def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, sizes: 
     except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
         said = str(error) if isinstance(error, MonteCristoError) else f"{type(error).__name__}: {error}"
         raise InvalidArgument(f"{path} is no checkpoint that this run can go on from: {said}") from None
-    model.policy.load_state_dict(policy)
+    model.policy.load_state_dict({name: torch.from_numpy(values) for name, values in policy.items()})
     model.policy.optimizer.load_state_dict(optimiser)
     model.num_timesteps = steps
     env.games.states[:] = games.states
@@ -104,7 +106,7 @@ def read_checkpoint(path: Path, model: MaskablePPO, env: SelfPlayVecEnv, sizes: 
     return facts
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     """What is in a file, if it is the one that was written."""
     try:
         with safe_open(path, framework="np") as file:
@@ -120,18 +122,22 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return facts, tensors
 
 
+def _arrays(state: Mapping[str, torch.Tensor]) -> Arrays:
+    return {name: tensor.numpy() for name, tensor in state.items()}
+
+
 def _whole(value: object, name: str) -> int:
     if type(value) is not int or value < 0:
         raise InvalidArgument(f"{name} must be a whole number from 0, but is {value!r}")
     return value
 
 
-def _alike(found: Mapping[str, np.ndarray], wanted: Mapping[str, torch.Tensor], part: str) -> dict[str, torch.Tensor]:
-    """The tensors, if they have the names, shapes and dtypes of those that they shall replace, and are finite."""
+def _alike(found: Arrays, wanted: Arrays, part: str) -> Arrays:
+    """The arrays, if they have the names, shapes and dtypes of those that they shall replace, and are finite."""
     if found.keys() != wanted.keys():
         raise InvalidArgument(f"its {part} has not the parts of this run's: {sorted(found.keys() ^ wanted.keys())}")
-    for name, tensor in wanted.items():
-        values, expected = found[name], tensor.numpy()
+    for name, expected in wanted.items():
+        values = found[name]
         if (values.dtype, values.shape) != (expected.dtype, expected.shape):
             raise InvalidArgument(
                 f"{part}.{name} must be {expected.dtype} of shape {expected.shape}, as this run's settings have it, "
@@ -139,34 +145,29 @@ def _alike(found: Mapping[str, np.ndarray], wanted: Mapping[str, torch.Tensor], 
             )
         if not np.isfinite(values).all():
             raise InvalidArgument(f"{part}.{name} has values that are not finite")
-    return {name: torch.from_numpy(values) for name, values in found.items()}
+    return found
 
 
-def _optimiser(tensors: dict[str, np.ndarray], model: MaskablePPO) -> dict[str, Any]:
+def _optimiser(tensors: Arrays, model: MaskablePPO) -> dict[str, Any]:
     """The state of the optimiser; it has none before the first update."""
     state = model.policy.optimizer.state_dict()
-    wanted: dict[str, torch.Tensor] = {}
+    wanted: Arrays = {}
     if tensors:
         for place, parameter in enumerate(model.policy.optimizer.param_groups[0]["params"]):
-            like = torch.zeros(()), parameter.detach(), parameter.detach()
-            wanted |= {f"{place}.{name}": tensor for name, tensor in zip(ADAM, like, strict=True)}
+            weights = parameter.detach().numpy()
+            wanted |= {f"{place}.step": np.zeros((), np.float32)}
+            wanted |= {f"{place}.{name}": weights for name in ("exp_avg", "exp_avg_sq")}
     state["state"] = {}
-    for name, tensor in _alike(tensors, wanted, "optimiser").items():
+    for name, values in _alike(tensors, wanted, "optimiser").items():
         number, _, key = name.partition(".")
-        state["state"].setdefault(int(number), {})[key] = tensor
+        state["state"].setdefault(int(number), {})[key] = torch.from_numpy(values)
     return state
 
 
 def _games(rows: np.ndarray, env: SelfPlayVecEnv) -> GameBatch:
     """Games that go on where these rows are; they are those of this run, and every one of them is sane."""
     games = env.games.copy()
-    room = games.states.view(np.uint8).reshape(len(games), -1)
-    if (rows.dtype, rows.shape) != (room.dtype, room.shape):
-        raise InvalidArgument(
-            f"games must be {room.dtype} of shape {room.shape}, as this run's settings have it, "
-            f"but are {rows.dtype} of shape {rows.shape}"
-        )
-    room[:] = rows
+    games.states.view(np.uint8)[:] = rows.ravel()
     for name in _SETTINGS:
         if not np.array_equal(games.states[name], env.games.states[name]):
             raise InvalidArgument(f"its games have another {name} than those of this run")
@@ -181,10 +182,6 @@ def _games(rows: np.ndarray, env: SelfPlayVecEnv) -> GameBatch:
 def _holders(holders: np.ndarray, games: GameBatch, members: int) -> np.ndarray:
     """Who holds which seat: the learner at least one of every game, members of the pool any others."""
     seated = np.arange(holders.shape[-1]) < games.num_players[:, None]
-    if holders.dtype != np.int64 or holders.shape != seated.shape:
-        raise InvalidArgument(
-            f"holders must be int64 of shape {seated.shape}, but are {holders.dtype} of shape {holders.shape}"
-        )
     free = holders == LEARNER
     if not (free | seated).all() or not (free & seated).any(axis=1).all():
         raise InvalidArgument(
@@ -195,9 +192,7 @@ def _holders(holders: np.ndarray, games: GameBatch, members: int) -> np.ndarray:
     return holders
 
 
-def _pool(
-    kept: list[dict[str, Any]], tensors: dict[str, np.ndarray], env: SelfPlayVecEnv, sizes: Sizes
-) -> list[Opponent]:
+def _pool(kept: list[dict[str, Any]], tensors: Arrays, env: SelfPlayVecEnv, sizes: Sizes) -> list[Opponent]:
     """The members of the pool: past selves from the file, other agents those that are there."""
     agents = [member.agent for member in env.pool.members if not member.past_self]
     names = [one["name"] for one in kept if not one["past_self"]]
@@ -206,7 +201,7 @@ def _pool(
     left = iter(agents)
     members = []
     for number, one in enumerate(kept):
-        results = {name: float(one[name]) for name in ("games", "wins", "rating")}
+        results = {name: float(one[name]) for name in ("games", "wins")}
         if not all(map(math.isfinite, results.values())):
             raise InvalidArgument(f"the results of pool.{number} must be finite, but are {results}")
         if one["past_self"]:
@@ -217,6 +212,6 @@ def _pool(
     return members
 
 
-def _below(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _below(tensors: Arrays, prefix: str) -> Arrays:
     """Those whose names begin so, without that beginning."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}

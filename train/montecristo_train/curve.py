@@ -11,7 +11,7 @@ from montecristo_env.util.files import atomic_write
 PANELS = {
     "win_rate/": "win rate",
     "train/entropy_loss": "minus entropy",
-    "rating/past_selves": "Elo among past selves",
+    "pool/": "win rate of opponents",
     "train/explained_variance": "explained variance",
     "game/decisions": "decisions per game",
     "game/margin": "margin of the winner",

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from montecristo_env.agent import Agent, PublicView
 
 PRIOR_GAMES = 2.0  # with which a win rate begins, half of them won
-ELO = 400.0  # points of rating that make ten wins to one
-MOST_AHEAD = 4000.0  # more points than anybody can be ahead after PRIOR_GAMES
 STILL_WINS = 2.0  # how much an opponent that wins more is favoured: the power of its win rate
 
 
@@ -21,8 +19,6 @@ class Opponent:
     past_self: bool
     games: float = 0.0
     wins: float = 0.0
-    rating: float = 0.0
-    """In Elo: what the learner's was when it became this past self."""
 
     @property
     def win_rate(self) -> float:
@@ -74,7 +70,7 @@ class Pool:
 
         Games that are being played against that one go on against the new one.
         """
-        newcomer = Opponent(agent, past_self=True, rating=self.rating)
+        newcomer = Opponent(agent, past_self=True)
         past = [place for place, member in enumerate(self.members) if member.past_self]
         if len(past) < self.size:
             self.members.append(newcomer)
@@ -91,29 +87,12 @@ class Pool:
             choices[theirs] = self.members[place].agent.act(games, rows[theirs])
         return choices
 
-    @property
-    def rating(self) -> float:
-        """The learner's, in Elo: the one at which its results against its past selves are what is to be expected."""
-        past = [member for member in self.members if member.past_self]
-        if not past:
-            return 0.0
-        ratings = np.array([member.rating for member in past])
-        weights = np.array([member.games + PRIOR_GAMES for member in past])
-        won = float((weights * (1 - np.array([member.win_rate for member in past]))).sum())
-
-        low, high = ratings.min() - MOST_AHEAD, ratings.max() + MOST_AHEAD
-        while high - low > 0.1:
-            middle = (low + high) / 2
-            expected = float((weights / (1 + 10 ** ((ratings - middle) / ELO))).sum())
-            low, high = (middle, high) if expected < won else (low, middle)
-        return float(low)
-
     def metrics(self) -> dict[str, float]:
-        """How its members do against the learner, and how strong the learner is among its past selves."""
+        """How its members do against the learner."""
         found = {f"pool/{member.agent.name}": member.win_rate for member in self.members if not member.past_self}
         past = [member.win_rate for member in self.members if member.past_self]
         if past:
-            found |= {"pool/past_selves": float(np.mean(past)), "rating/past_selves": self.rating}
+            found["pool/past_selves"] = float(np.mean(past))
         return found
 
     def count(self, place: int, share: float) -> None:
