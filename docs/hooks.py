@@ -9,10 +9,11 @@ import enum
 import inspect
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -23,6 +24,9 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import montecristo_env
 from montecristo_env import actions, montecristo_v0, render
@@ -172,11 +176,20 @@ FRAMEWORKS = (  # name, page, what one gets, extra, package
 
 
 def frameworks_table() -> str:
-    """What was tested with which version."""
+    """What was tested with which versions: the oldest that our ranges allow, and that of the constraints."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    versions = dict(line.split("==") for line in lines if "==" in line)
+    pinned = dict(line.split("==") for line in lines if "==" in line)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    texts = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    ranges = {canonicalize_name(wanted.name): wanted.specifier for wanted in map(Requirement, texts)}
+
+    def tested(package: str) -> str:
+        (oldest,) = [bound.version for bound in ranges[canonicalize_name(package)] if bound.operator == ">="]
+        newer = Version(oldest) < Version(pinned[package])
+        return f"{oldest} and {pinned[package]}" if newer else pinned[package]
+
     rows = [
-        (f"[{name}]({page})", gives, f"`{extra}`" if extra else "none", versions[package])
+        (f"[{name}]({page})", gives, f"`{extra}`" if extra else "none", tested(package))
         for name, page, gives, extra, package in FRAMEWORKS
     ]
     return table(("Framework", "What you get", "Extra", "Tested with"), rows)

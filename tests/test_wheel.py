@@ -23,6 +23,8 @@ from montecristo_env.core.jit import INTERPRETED
 from test_frozen import FROZEN_MANY, MANY, signature
 from test_readme import BLOCKS
 
+pytest.importorskip("build.__main__", reason="it builds wheels")  # `build` alone may be a folder of ours
+
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 15_000_000  # bytes of a wheel or an sdist
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
