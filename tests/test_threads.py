@@ -212,7 +212,7 @@ def test_an_error_of_a_python_function_is_raised_when_nobody_works_any_more() ->
 # --- Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 IMPATIENT = """
-import os, signal, sys, threading, time
+import signal, sys, threading, time
 import numpy as np
 from montecristo_env import GameBatch
 
@@ -223,7 +223,7 @@ def interrupt(number, frame):
 def press_keys():
     time.sleep(0.01)
     for _ in range(4):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # on Windows, os.kill would end the process
         time.sleep(0.001)
 
 playing = False
