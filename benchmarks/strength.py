@@ -1,8 +1,9 @@
-"""How strength grows with simulations: `python benchmarks/strength.py [--deals 40] [--opponent mcts:200]`.
+"""How strength grows with simulations: `python benchmarks/strength.py [--agent mcts] [--deals 40]`.
 
-The search meets one opponent with 50, 100, 200 … simulations per decision, on the same deals, in every seat. What is
-done is kept in runs/strength; the same command goes on from there. `--opponent greedy` compares with the script; there,
-luck hides what hundreds of simulations more bring. `--plot FILE` draws the win rates.
+A search (`mcts`, `alphazero`, `policy+mcts:PATH`) meets one opponent with more and more simulations per decision, on
+the same deals, in every seat. What is done is kept in runs/strength; the same command goes on from there. `--opponent
+greedy` compares with the script; there, luck hides what hundreds of simulations more bring. `--plot FILE` draws the win
+rates.
 """
 
 from pathlib import Path
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from montecristo_agents.benchmark import benchmark
 from montecristo_agents.ratings import Estimate
 
-FEWEST = 50
+SIMULATIONS = (50, 100, 200, 400, 800, 1600, 3200)
 FOLDER = Path("runs", "strength")
 
 
@@ -37,23 +38,21 @@ def draw(rates: dict[int, Estimate], opponent: str, path: Path) -> None:
 
 
 def main(
+    agent: str = "mcts",
+    simulations: tuple[int, ...] = SIMULATIONS,
     deals: int = 40,
-    most: int = 3200,
     players: int = 2,
     opponent: str = "mcts:200",
     folder: Path = FOLDER,
     plot: Path | None = None,
 ) -> None:
-    simulations = [FEWEST]
-    while simulations[-1] < most:
-        simulations.append(2 * simulations[-1])
-    print(f"{'simulations':>12}  win rate of mcts against {opponent}, {players} players")
+    print(f"{'simulations':>12}  win rate of {agent} against {opponent}, {players} players")
     rates = {}
     for number in simulations:
-        searcher = f"mcts:{number}"
+        searcher = f"{agent}:{number}"
         if searcher == opponent:
             continue
-        kept = folder / f"{opponent}-{number}-{players}-{deals}".replace(":", "-")
+        kept = folder / f"{searcher}-{opponent}-{players}-{deals}".replace(":", "-").replace("/", "-")
         report = benchmark(searcher, players, deals, against=[opponent], folder=kept)
         pair = report.pair(searcher, opponent)
         assert pair is not None
