@@ -112,7 +112,14 @@ class Settings(RunSettings):
 
 
 QUICK = Settings(
-    total_timesteps=2_400_000, simulations_per_move=2, min_simulations=6, max_simulations=18, evaluate_every=600_000
+    total_timesteps=2_400_000,
+    players=(0.5, 0.25, 0.25),
+    pair_units=32,
+    entity_units=48,
+    simulations_per_move=2,
+    min_simulations=6,
+    max_simulations=18,
+    evaluate_every=600_000,
 )
 PRESETS = {
     "smoke": (
