@@ -18,8 +18,8 @@ from montecristo_env.core.chance import (
     shuffle_discards_under_pile,
     stream,
 )
-from montecristo_env.core.constants import NONE, TOKENS_DRAWN, Decision
-from montecristo_env.core.jit import WORD, copy_bytes, entry_point, kernel, spread_bits
+from montecristo_env.core.constants import MAX_PLAYERS, NONE, TOKENS_DRAWN, Decision
+from montecristo_env.core.jit import WORD, copy_bytes, entry_point, kernel, spread_bits, zero_bytes
 from montecristo_env.core.layout import (
     STATE,
     Bools,
@@ -40,6 +40,7 @@ from montecristo_env.core.setup import next_seed, set_up
 
 _ONE = np.uint64(1)
 _ROW_BYTES = STATE.itemsize
+_LAST_WORD = COUNT - WORD  # the last place for a word of flags in a mask
 NO_ACTION = NONE  # sampled for a game that is over
 UNTIL_THEIR_TURN = 1_000_000  # more decisions than any game has between two of the same player
 ILLEGAL_REWARD = -1.0  # for a learner who makes an illegal action
@@ -140,7 +141,8 @@ def step_games(
             return illegal
     for k in range(begin, end):
         s = states[rows[k]]
-        rewards[rows[k], :] = 0.0
+        for player in range(MAX_PLAYERS):
+            rewards[rows[k], player] = 0.0
         step_status[rows[k]] = StepStatus.RUNNING
         if s.legal != NOTHING:
             play(s, actions[k] - FIRST[s.decision])
@@ -339,18 +341,10 @@ def write_masks(states: States, rows: Int64s, out: Int8Table, begin: int, end: i
 
 @kernel
 def _write_mask(s: Row, out: np.ndarray) -> None:
-    first = FIRST[s.decision]
-    spread_bits(out, 0, _shifted(s.legal, first))
-    spread_bits(out, WORD, _shifted(s.legal, first - WORD))
-    spread_bits(out, COUNT - WORD, _shifted(s.legal, first - (COUNT - WORD)))  # these overlap, and agree
-
-
-@kernel
-def _shifted(bits: np.uint64, by: int) -> np.uint64:
-    """Upwards, or downwards where negative."""
-    if by <= -WORD or by >= WORD:
-        return NOTHING
-    return bits << np.uint64(by) if by >= 0 else bits >> np.uint64(-by)
+    first = int(FIRST[s.decision])
+    at = min(first, _LAST_WORD)
+    zero_bytes(out, 0, COUNT)
+    spread_bits(out, at, s.legal << np.uint64((first - at) % WORD))  # every block fits in a word
 
 
 @entry_point

@@ -32,6 +32,18 @@ def copy_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, size:
     return types.void(target, types.intp, source, types.intp, types.intp), codegen
 
 
+@intrinsic
+def zero_bytes(typing: Any, target: Any, at: Any, size: Any) -> Any:
+    """target[at : at + size] = 0, for an int8 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        _cgutils.memset(builder, builder.gep(array.data, [args[1]]), args[2], 0)
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, types.intp), codegen
+
+
 @intrinsic(prefer_literal=True)
 def mark_equal_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, size: Any, wanted: Any) -> Any:
     """target[at : at + size] = source[start : start + size] == wanted, of int8 arrays; the size is a constant."""

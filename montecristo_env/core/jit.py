@@ -264,6 +264,12 @@ def copy_bytes(target: np.ndarray, at: int, source: np.ndarray, start: int, size
 
 
 @intrinsic
+def zero_bytes(target: np.ndarray, at: int, size: int) -> None:
+    """target[at : at + size] = 0, for an int8 array."""
+    target[at : at + size] = 0
+
+
+@intrinsic
 def mark_equal_bytes(target: np.ndarray, at: int, source: np.ndarray, start: int, size: int, wanted: int) -> None:
     """target[at : at + size] = source[start : start + size] == wanted, of int8 arrays; the size is a constant."""
     target[at : at + size] = source[start : start + size] == wanted
