@@ -84,6 +84,20 @@ def dot_bytes(typing: Any, one: Any, at: Any, other: Any, start: Any) -> Any:
     return types.int64(one, types.intp, other, types.intp), codegen
 
 
+@intrinsic
+def nonzero_bytes(typing: Any, source: Any, start: Any) -> Any:
+    """Bit i: whether source[start + i] is not 0, of 16 bytes of an int8 array."""
+    vector = ir.VectorType(ir.IntType(8), 16)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        out_of = builder.bitcast(builder.gep(array.data, [args[1]]), vector.as_pointer())
+        zero = builder.icmp_signed("==", builder.load(out_of, align=1), ir.Constant(vector, [0] * vector.count))
+        return builder.zext(builder.not_(builder.bitcast(zero, ir.IntType(16))), ir.IntType(64))
+
+    return types.uint64(source, types.intp), codegen
+
+
 @intrinsic(prefer_literal=True)
 def load_bytes(typing: Any, source: Any, start: Any, size: Any) -> Any:
     """The number whose bytes are source[start : start + size], lowest first; the size is 1, 2, 4 or 8."""

@@ -282,6 +282,12 @@ def dot_bytes(one: np.ndarray, at: int, other: np.ndarray, start: int) -> int:
 
 
 @intrinsic
+def nonzero_bytes(source: np.ndarray, start: int) -> np.uint64:
+    """Bit i: whether source[start + i] is not 0, of 16 bytes of an int8 array."""
+    return np.uint64(sum(1 << i for i in range(16) if source[start + i]))
+
+
+@intrinsic
 def load_bytes(source: np.ndarray, start: int, size: int) -> int:
     """The number whose bytes are source[start : start + size], lowest first; the size is 1, 2, 4 or 8."""
     return int.from_bytes(source[start : start + size].tobytes(), "little")

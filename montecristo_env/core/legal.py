@@ -21,16 +21,19 @@ from montecristo_env.core.constants import (
     LANES,
     LONGEST_MOVE,
     SIZES,
+    TOKEN_TYPES,
     WILD_BAG,
     ZONES,
     Decision,
 )
-from montecristo_env.core.jit import kernel
-from montecristo_env.core.layout import Row
+from montecristo_env.core.jit import kernel, nonzero_bytes
+from montecristo_env.core.layout import OFFSET, Row
 
 NOTHING = np.uint64(0)
 _ONE = np.uint64(1)
-_ALL_DUNGEONS = np.uint64((1 << DUNGEONS) - 1)
+_ALL_DUNGEONS, _ALL_ZONES, _ALL_TYPES = (np.uint64((1 << size) - 1) for size in (DUNGEONS, ZONES, CARD_TYPES))
+_HANDS, _ZONES, _CHEST = OFFSET["hands"], OFFSET["zones"], OFFSET["chest_dungeons"]
+_TOKENS, _OFFER = OFFSET["dungeon_tokens"], OFFSET["offer"]
 
 
 @kernel
@@ -44,7 +47,7 @@ def legal_choices(s: Row) -> np.uint64:
     """The legal choices of the decision at hand; nothing when the game is over."""
     match s.decision:
         case Decision.DEAL:
-            return present(s.offer)  # §11.3: equal cards are one action
+            return present(s, _OFFER)  # §11.3: equal cards are one action
         case Decision.DISCARD:
             return discardable(s)
         case Decision.PLACE:
@@ -65,19 +68,16 @@ def legal_choices(s: Row) -> np.uint64:
 
 
 @kernel
-def present(counts: np.ndarray) -> np.uint64:
-    """The cards of which there is at least one."""
-    choices = NOTHING
-    for card in range(CARD_TYPES):
-        choices |= np.uint64(counts[card] > 0) << np.uint64(card)
-    return choices
+def present(s: Row, start: int) -> np.uint64:
+    """The cards or tokens of which there is at least one, where their numbers begin at this place in the row."""
+    return nonzero_bytes(s.bytes, start) & _ALL_TYPES
 
 
 @kernel
 def discardable(s: Row) -> np.uint64:
     """Any card of the hand; wild bags are alike (§4.5, §4.6)."""
-    player = s.current_player
-    return present(s.hands[player]) | np.uint64(s.wilds[player] > 0) << np.uint64(WILD_BAG)
+    player = int(s.current_player)
+    return present(s, _HANDS + player * CARD_TYPES) | np.uint64(s.wilds[player] > 0) << np.uint64(WILD_BAG)
 
 
 @kernel
@@ -85,34 +85,29 @@ def placeable(s: Row) -> np.uint64:
     """Any dungeon; a bonus zone without an own adventurer, once per action (§5.1, §5.2)."""
     choices = _ALL_DUNGEONS | bit(STOP_PLACING)
     if not s.zone_used:
-        for zone in range(ZONES):
-            choices |= np.uint64(s.zones[s.current_player, zone] == 0) << np.uint64(VISIT + zone)
+        used = nonzero_bytes(s.bytes, _ZONES + int(s.current_player) * ZONES)
+        choices |= (~used & _ALL_ZONES) << np.uint64(VISIT)
     return choices
 
 
 @kernel
 def unused_dungeons(s: Row) -> np.uint64:
     """The three tokens of a chest go into different dungeons (§6.1)."""
-    choices = NOTHING
-    for dungeon in range(DUNGEONS):
-        choices |= np.uint64(s.chest_dungeons[dungeon] == 0) << np.uint64(dungeon)
-    return choices
+    return ~nonzero_bytes(s.bytes, _CHEST) & _ALL_DUNGEONS
 
 
 @kernel
 def takeable(s: Row) -> np.uint64:
     """The tokens of the dungeon that the player whose turn it is can pay in full (§8.3, §11.2)."""
     player = s.gather_order[0]
-    dungeon = s.gather_dungeon
-    choices = NOTHING
+    dungeon = int(s.gather_dungeon)
     if s.crew[player, dungeon] == 0:
-        return choices
+        return NOTHING
+    affordable = NOTHING
     for kind in range(KINDS):
-        bags = bags_of(s, player, kind)
-        for value in range(1, SIZES + 1):
-            token = kind * SIZES + value - 1
-            choices |= np.uint64(bags >= value and s.dungeon_tokens[dungeon, token] > 0) << np.uint64(token)
-    return choices
+        values = bit(min(bags_of(s, player, kind), SIZES)) - _ONE
+        affordable |= values << np.uint64(kind * SIZES)
+    return affordable & present(s, _TOKENS + dungeon * TOKEN_TYPES)
 
 
 @kernel
