@@ -194,28 +194,46 @@ def random_choice(s: Row) -> int:
     return _nth_bit(s.legal, below(s.play_key, count_bits(s.legal)))
 
 
-_B0, _B1, _B2, _B4, _B8, _B56 = (np.uint64(n) for n in (0, 1, 2, 4, 8, 56))
+_B1, _B2, _B4, _B7, _B8, _B56, _BFF = (np.uint64(n) for n in (1, 2, 4, 7, 8, 56, 0xFF))
 _M1 = np.uint64(0x5555555555555555)
 _M2 = np.uint64(0x3333333333333333)
 _M4 = np.uint64(0x0F0F0F0F0F0F0F0F)
+_M7 = np.uint64(0x7F7F7F7F7F7F7F7F)
 _MSUM = np.uint64(0x0101010101010101)
+_MHIGH = np.uint64(0x8080808080808080)
+_MDIAGONAL = np.uint64(0x8040201008040201)  # bit i of byte i
 
 
 @kernel
 def count_bits(bits: np.uint64) -> int:
     """How many bits are set; LLVM knows this pattern as one instruction."""
+    return int(np.int64(_sums_of_bits(bits) >> _B56))
+
+
+@kernel
+def _sums_of_bits(bits: np.uint64) -> np.uint64:
+    """Byte i: how many bits are set in the bytes up to this one."""
     bits = bits - ((bits >> _B1) & _M1)
     bits = (bits & _M2) + ((bits >> _B2) & _M2)
     bits = (bits + (bits >> _B4)) & _M4
-    return int(np.int64((bits * _MSUM) >> _B56))
+    return bits * _MSUM
 
 
 @kernel
 def _nth_bit(bits: np.uint64, n: int) -> int:
-    """The place of the n-th set bit, from 0."""
-    for _ in range(n):
-        bits = bits & (bits - _B1)
-    return lowest_bit(bits)
+    """The place of the n-th set bit, from 0: first its byte, then its place there. Loops would be mispredicted."""
+    rest = np.uint64(n)
+    sums = _sums_of_bits(bits)
+    at = _bytes_up_to(sums, rest) * _B8
+    rest -= sums << _B8 >> at & _BFF
+    flags = ((bits >> at & _BFF) * _MSUM & _MDIAGONAL) + _M7 >> _B7 & _MSUM  # byte i: bit i of that byte
+    return int(np.int64(at + _bytes_up_to(flags * _MSUM, rest)))
+
+
+@kernel
+def _bytes_up_to(sums: np.uint64, most: np.uint64) -> np.uint64:
+    """How many bytes of a word are at most this; all are below 128."""
+    return ((most * _MSUM | _MHIGH) - sums >> _B7 & _MSUM) * _MSUM >> _B56
 
 
 @kernel
