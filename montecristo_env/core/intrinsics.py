@@ -65,21 +65,40 @@ def mark_equal_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any,
     return types.void(target, types.intp, source, types.intp, size, types.int8), codegen
 
 
+def _sum_of_products(builder: Any, one: Any, other: Any) -> Any:
+    """Of vectors of 16 words of 16 bits."""
+    kind = ir.FunctionType(ir.IntType(16), [ir.VectorType(ir.IntType(16), 16)])
+    add = _cgutils.get_or_insert_function(builder.module, kind, "llvm.vector.reduce.add.v16i16")
+    return builder.zext(builder.call(add, [builder.mul(one, other)]), ir.IntType(64))
+
+
 @intrinsic
 def dot_bytes(typing: Any, one: Any, at: Any, other: Any, start: Any) -> Any:
     """The sum of the products of 16 bytes of two int8 arrays; they must not be negative."""
-    wide = ir.VectorType(ir.IntType(16), 16)
+    bytes_16, wide = (ir.VectorType(ir.IntType(width), 16) for width in (8, 16))
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bytes_16 = ir.VectorType(ir.IntType(8), 16)
         pointers = (
             builder.bitcast(address, bytes_16.as_pointer()) for address in _addresses(context, builder, signature, args)
         )
-        product = builder.mul(*(builder.zext(builder.load(pointer, align=1), wide) for pointer in pointers))
-        add = _cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(wide.element, [wide]), "llvm.vector.reduce.add.v16i16"
-        )
-        return builder.zext(builder.call(add, [product]), ir.IntType(64))
+        factors = (builder.zext(builder.load(pointer, align=1), wide) for pointer in pointers)
+        return _sum_of_products(builder, *factors)
+
+    return types.int64(one, types.intp, other, types.intp), codegen
+
+
+@intrinsic
+def dot_two(typing: Any, one: Any, at: Any, other: Any, start: Any) -> Any:
+    """`dot_bytes` of 16 bytes of `one` with 16 of `other`, and in the next byte with the 16 after them; below 256."""
+    bytes_16, wide = (ir.VectorType(ir.IntType(width), 16) for width in (8, 16))
+    bytes_32, places = ir.VectorType(ir.IntType(8), 32), ir.VectorType(ir.IntType(32), 32)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        once, both = _addresses(context, builder, signature, args)
+        factor = builder.zext(builder.load(builder.bitcast(once, bytes_16.as_pointer()), align=1), wide)
+        both = builder.load(builder.bitcast(both, bytes_32.as_pointer()), align=1)
+        in_turn = ir.Constant(places, [place // 2 + 16 * (place % 2) for place in range(32)])
+        return _sum_of_products(builder, factor, builder.bitcast(builder.shuffle_vector(both, both, in_turn), wide))
 
     return types.int64(one, types.intp, other, types.intp), codegen
 

@@ -282,6 +282,12 @@ def dot_bytes(one: np.ndarray, at: int, other: np.ndarray, start: int) -> int:
 
 
 @intrinsic
+def dot_two(one: np.ndarray, at: int, other: np.ndarray, start: int) -> int:
+    """`dot_bytes` of 16 bytes of `one` with 16 of `other`, and in the next byte with the 16 after them; below 256."""
+    return dot_bytes(one, at, other, start) | dot_bytes(one, at, other, start + 16) << 8
+
+
+@intrinsic
 def nonzero_bytes(source: np.ndarray, start: int) -> np.uint64:
     """Bit i: whether source[start + i] is not 0, of 16 bytes of an int8 array."""
     return np.uint64(sum(1 << i for i in range(16) if source[start + i]))

@@ -41,9 +41,17 @@ from montecristo_env.core.constants import (
     ZONES,
     Decision,
 )
-from montecristo_env.core.jit import copy_bytes, dot_bytes, inlined, kernel, load_bytes, mark_equal_bytes, store_bytes
+from montecristo_env.core.jit import (
+    copy_bytes,
+    dot_bytes,
+    dot_two,
+    inlined,
+    kernel,
+    load_bytes,
+    mark_equal_bytes,
+    store_bytes,
+)
 from montecristo_env.core.layout import OFFSET, Row
-from montecristo_env.core.scoring import inlined_gathered_points
 from montecristo_env.errors import InvalidArgument
 
 
@@ -259,19 +267,21 @@ _FROM_HANDS, _FROM_TOKENS, _FROM_UNSEEN = OFFSET["hands"], OFFSET["dungeon_token
 _FROM_CARD_DISCARD, _FROM_OFFER = OFFSET["card_discard"], OFFSET["offer"]
 _FROM_BAG, _FROM_TOKEN_DISCARD = OFFSET["bag"], OFFSET["token_discard"]
 _FROM_SUPPLY, _FROM_MARSEILLE = OFFSET["supply"], OFFSET["marseille"]
+_FROM_SCORES, _FROM_GATHERED = OFFSET["score"], OFFSET["gathered"]
 _FROM_HAND_SIZE, _FROM_WILDS = OFFSET["hand_size"], OFFSET["wilds"]
 _FROM_CREW, _FROM_CHEST = OFFSET["crew"], OFFSET["chest_dungeons"]
 _ALL_TOKENS, _ALL_QUEUES = DUNGEONS * TOKEN_TYPES, DUNGEONS * ADVENTURERS
 _VECTOR = 16  # bytes that a processor handles at once; two such cover the lanes, and overlap; one the kinds of tokens
 _LANES_REST = LANES * LANE_ROOM - _VECTOR
-# Words of bytes. Four are copied where three are wanted, in the order in which they stand: the next one goes over the
-# fourth, which is 0.
+# Words of bytes. Four are copied where three are wanted, in the order in which they stand: the next field goes over the
+# fourth, or else it must be 0.
 _COUNTS, _WORD = (1 << 8 * SIZES) - 1, 4
 _TIMES_BAGS, _BAGS_AT = 0x010203, 16  # the third byte of this product is first + 2 * second + 3 * third
 _TIMES_ONE, _SUM_AT, _SEVEN = 0x0101010101010101, 56, (1 << 56) - 1  # the eighth byte of this one is the sum of all
 _BYTE, _LONG = 0xFF, 8
 _VALUES = 0x030201  # of tokens
 _PAYABLE = _DUNGEON_TOKENS  # points for each token that a player can pay, by player, until the tokens are copied here
+_WORTH = _PAYABLE + MAX_PLAYERS * _VECTOR  # points for each token, likewise
 
 
 @kernel
@@ -330,9 +340,8 @@ def _observe_game(s: Row, observer: int, out: np.ndarray) -> None:
 @inlined
 def _observe_player(s: Row, seat: int, row: int, out: np.ndarray) -> None:
     store_bytes(out, _PRESENT + row, 1, 1)
-    store_bytes(out, _SCORES + row, 1, min(int(s.score[seat]), MOST_SHOWN))
-    if s.gather_dungeon != NONE:
-        store_bytes(out, _POINTS + row, 1, inlined_gathered_points(s, seat))
+    store_bytes(out, _SCORES + row, 1, min(load_bytes(s.bytes, _FROM_SCORES + 2 * seat, 2), MOST_SHOWN))
+    store_bytes(out, _POINTS + row, 1, dot_bytes(s.bytes, _FROM_GATHERED + seat * TOKEN_TYPES, out, _WORTH))
     copy_bytes(out, _SUPPLY + row, s.bytes, _FROM_SUPPLY + seat, 1)
     copy_bytes(out, _MARSEILLE + row, s.bytes, _FROM_MARSEILLE + seat, 1)
     copy_bytes(out, _HAND_SIZE + row, s.bytes, _FROM_HAND_SIZE + seat, 1)
@@ -345,28 +354,22 @@ def _observe_player(s: Row, seat: int, row: int, out: np.ndarray) -> None:
 @inlined
 def _observe_kind(s: Row, seats: tuple[int, ...], kind: int, row: int, out: np.ndarray) -> None:
     sizes = kind * SIZES
+    worth = load_bytes(out, _MARKET_VALUES + row, 1) * _VALUES
+    store_bytes(out, _WORTH + sizes, _WORD, worth)
     bags = 0
     for ego in range(len(seats)):
-        cards = _copy_counts(s, _FROM_HANDS + seats[ego] * CARD_TYPES + sizes, out, _HANDS + row + ego * SIZES)
+        cards = load_bytes(s.bytes, _FROM_HANDS + seats[ego] * CARD_TYPES + sizes, _WORD)
+        store_bytes(out, _HANDS + row + ego * SIZES, _WORD, cards if ego + 1 < len(seats) else cards & _COUNTS)
         held = cards * _TIMES_BAGS >> _BAGS_AT & _BYTE
         bags |= held << 8 * ego
-        price = min(held + int(s.wilds[seats[ego]]), SIZES)  # the highest that this player can pay
-        points = load_bytes(out, _MARKET_VALUES + row, 1) * _VALUES & (1 << 8 * price) - 1
-        store_bytes(out, _PAYABLE + ego * _VECTOR + sizes, _WORD, points)
-    _copy_counts(s, _FROM_UNSEEN + sizes, out, _UNSEEN + row)
-    _copy_counts(s, _FROM_CARD_DISCARD + sizes, out, _CARD_DISCARD + row)
-    _copy_counts(s, _FROM_OFFER + sizes, out, _OFFER + row)
-    _copy_counts(s, _FROM_BAG + sizes, out, _BAG + row)
-    _copy_counts(s, _FROM_TOKEN_DISCARD + sizes, out, _TOKEN_DISCARD + row)
+        price = min(held + load_bytes(s.bytes, _FROM_WILDS + seats[ego], 1), SIZES)  # the highest that they can pay
+        store_bytes(out, _PAYABLE + ego * _VECTOR + sizes, _WORD, worth & (1 << 8 * price) - 1)
+    copy_bytes(out, _UNSEEN + row, s.bytes, _FROM_UNSEEN + sizes, _WORD)
+    copy_bytes(out, _CARD_DISCARD + row, s.bytes, _FROM_CARD_DISCARD + sizes, _WORD)
+    copy_bytes(out, _OFFER + row, s.bytes, _FROM_OFFER + sizes, _WORD)
+    copy_bytes(out, _BAG + row, s.bytes, _FROM_BAG + sizes, _WORD)
+    copy_bytes(out, _TOKEN_DISCARD + row, s.bytes, _FROM_TOKEN_DISCARD + sizes, _WORD)
     store_bytes(out, _BAGS + row, _WORD, bags)
-
-
-@inlined
-def _copy_counts(s: Row, start: int, out: np.ndarray, at: int) -> int:
-    """Copies how many there are of each size of a kind, and returns them as a word."""
-    counts = load_bytes(s.bytes, start, _WORD) & _COUNTS
-    store_bytes(out, at, _WORD, counts)
-    return counts
 
 
 @inlined
@@ -388,7 +391,8 @@ def _observe_dungeon(s: Row, seats: tuple[int, ...], dungeon: int, row: int, out
         queue = _FROM_QUEUES + seats[ego] * _ALL_QUEUES + dungeon * ADVENTURERS
         copy_bytes(out, _QUEUE + row + ego * ADVENTURERS, s.bytes, queue, ADVENTURERS)
         adventurers |= load_bytes(s.bytes, _FROM_CREW + seats[ego] * DUNGEONS + dungeon, 1) << 8 * ego
-        reach |= dot_bytes(s.bytes, start, out, _PAYABLE + ego * _VECTOR) << 8 * ego
+    for ego in range(0, len(seats), 2):
+        reach |= dot_two(s.bytes, start, out, _PAYABLE + ego * _VECTOR) << 8 * ego
     store_bytes(out, _ADVENTURERS + row, _WORD, adventurers)
     store_bytes(out, _REACH + row, _WORD, reach)
     store_bytes(out, _TOKENS + row, 1, tokens)

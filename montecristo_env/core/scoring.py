@@ -17,7 +17,7 @@ from montecristo_env.core.constants import (
     ZONES,
     Decision,
 )
-from montecristo_env.core.jit import inlined, kernel
+from montecristo_env.core.jit import kernel
 from montecristo_env.core.layout import Row
 from montecristo_env.core.legal import NOTHING, ask, takeable
 
@@ -209,12 +209,6 @@ def tokens_in(s: Row, dungeon: int) -> int:
 @kernel
 def gathered_points(s: Row, player: int) -> int:
     """What the tokens in front of a player are worth: value times market value (§8.7)."""
-    return inlined_gathered_points(s, player)
-
-
-@inlined
-def inlined_gathered_points(s: Row, player: int) -> int:
-    """The same, for observations: inlined everywhere, it would slow down the rules."""
     points = 0
     for space in range(KINDS):
         kind = int(s.market[space])
