@@ -14,8 +14,9 @@ from montecristo_env import render
 from montecristo_env.core import actions, batch, invariants, observation
 from montecristo_env.core.actions import COUNT
 from montecristo_env.core.constants import MAX_PLAYERS, MIN_PLAYERS, NONE, Decision
-from montecristo_env.core.jit import INTERPRETED, EntryPoint, address, byte_address
+from montecristo_env.core.jit import INTERPRETED, EntryPoint, address
 from montecristo_env.core.layout import STATE, States, aligned_empty, aligned_zeros
+from montecristo_env.core.observation import SIZE
 from montecristo_env.core.public import public_state
 from montecristo_env.core.scoring import REWARDS
 from montecristo_env.errors import IllegalAction, InvalidArgument, InvalidPlayerCount
@@ -45,6 +46,7 @@ _ACTIONS, _REWARD, _AUTORESET, _SAMPLES, _COUNTS, _SHARES, _MASKS = (
     0 if INTERPRETED else _STEP.places[name]
     for name in ("actions", "reward", "autoreset", "samples", "counts", "shares", "masks")
 )
+_OWN_ACTION = -1  # behind them
 
 
 class StepListener(Protocol):
@@ -126,7 +128,7 @@ class GameBatch:
         self.states = states
         self.rewards: NDArray[np.float32] = aligned_zeros((states.size, MAX_PLAYERS), np.float32)
         self.step_status: NDArray[np.int8] = np.zeros(states.size, np.int8)
-        self._all = np.arange(states.size)
+        self._all, self._size = np.arange(states.size), states.size
         self._alone = INTERPRETED or self.threads < 2 or states.size < 2 * ROWS_PER_THREAD
         self._steps_alone = self._alone or states.size < 2 * ROWS_PER_THREAD_STEP
         self.reward_kind = REWARDS.index(self.reward)
@@ -487,10 +489,16 @@ class GameBatch:
         own = self.rewards, self.reward_kind, self.step_status, False
         of_caller = self._all, _NO_COUNTS, _NO_SHARES, _NO_COUNTS
         words = _STEP.arguments(self._all, False, *own, *of_caller, 0, len(self), head=self._head)
-        laid_out = (ctypes.c_int64 * (len(words) // 8)).from_buffer_copy(words)
+        laid_out = (ctypes.c_int64 * (len(words) // 8 + 1)).from_buffer_copy(words + bytes(8))
+        laid_out[_ACTIONS] = ctypes.addressof(laid_out) + len(words)  # of a batch of one: its action, the last word
         laid_out[_COUNTS + 2] = laid_out[_SHARES + 2] = observation.SIZE
         laid_out[_MASKS + 2] = COUNT
         return laid_out
+
+    @cached_property
+    def _step_address(self) -> int:
+        """Where they are: a call takes this sooner than the words themselves."""
+        return ctypes.addressof(self._step_words)
 
     def _step_all(
         self,
@@ -501,16 +509,19 @@ class GameBatch:
         samples: NDArray[np.int64] | None,
     ) -> None:
         """`step` of all games by one thread, where nobody listens: only what may change is looked at in each call."""
-        words, size = self._step_words, len(self._all)
+        words, size = self._step_words, self._size
         codes = action_codes(actions, size)
-        words[_ACTIONS] = byte_address(codes)
+        if size == 1:
+            words[_OWN_ACTION] = codes.item()
+        else:
+            words[_ACTIONS] = _address_of(_byte_of(codes))
         scaled = False
         if observations is not None:
             if scaled := _is_float32(observations):
-                words[_SHARES] = _place(observations, (size, observation.SIZE), _FLOAT32)
+                words[_SHARES] = _place(observations, (size, SIZE), _FLOAT32)
                 words[_COUNTS] = address(self._scratch)
             else:
-                words[_COUNTS] = _place(observations, (size, observation.SIZE), _INT8)
+                words[_COUNTS] = _place(observations, (size, SIZE), _INT8)
         if masks is not None:
             words[_MASKS] = _place(masks, (size, COUNT), _INT8)
         if samples is not None:
@@ -526,7 +537,7 @@ class GameBatch:
         if size > 1 and not (observations is None and masks is None and samples is None):
             in_place = samples is not None and words[_SAMPLES] == words[_ACTIONS]
             _check_apart((observations, masks, samples), (None if in_place else codes,))
-        illegal = _STEP.native(words)
+        illegal = _STEP.native(self._step_address)
         if illegal != NONE:
             illegal = _STEP.result(illegal)
             raise IllegalAction(self._complaint(illegal, int(codes[illegal])))
@@ -630,6 +641,9 @@ class GameBatch:
                     listener.before_step(int(codes[place]))
 
 
+_NDARRAY = np.ndarray
+_byte_of: Any = ctypes.c_char.from_buffer
+_address_of: Callable[[Any], int] = ctypes.addressof
 _INT8, _INT64, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int64), np.dtype(np.float32)
 _DECIDER = np.full(1, NONE, np.int64)
 _SEATS = [np.full(1, seat, np.int64) for seat in range(MAX_PLAYERS)]
@@ -675,7 +689,7 @@ def seed_of_game(seed: int | None) -> np.uint64:
 
 def action_codes(actions: ArrayLike, size: int) -> NDArray[np.int64]:
     """This number of action codes as an int64 array; anything else than whole numbers in one dimension is refused."""
-    codes = actions if type(actions) is np.ndarray else _array(actions, "actions")
+    codes = actions if type(actions) is _NDARRAY else _array(actions, "actions")
     if codes.dtype is _INT64 and codes.shape == (size,) and codes.flags.carray:
         return codes
     if codes.shape != (size,):
@@ -700,13 +714,16 @@ def _out(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any])
 
 def _place(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """The address of an array to write to; those that `_out` would refuse are refused."""
-    if type(out) is np.ndarray and out.dtype is dtype and out.shape == shape and out.flags.carray:
-        return byte_address(out)
+    if type(out) is _NDARRAY and out.dtype is dtype and out.shape == shape and (dtype is _INT8 or out.flags.carray):
+        try:
+            return _address_of(_byte_of(out))
+        except TypeError:  # neither contiguous nor writeable, or one of the two: bytes need no more than these
+            pass
     return address(_out(out, shape, dtype))
 
 
 def _is_float32(out: Any) -> bool:
-    return isinstance(out, np.ndarray) and (out.dtype is _FLOAT32 or (out.dtype is not _INT8 and out.dtype == _FLOAT32))
+    return isinstance(out, _NDARRAY) and out.dtype is not _INT8 and out.dtype == _FLOAT32
 
 
 def _check_apart(outputs: tuple[NDArray[Any] | None, ...], inputs: tuple[NDArray[Any] | None, ...]) -> None:
