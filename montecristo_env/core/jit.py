@@ -234,11 +234,6 @@ def address(array: np.ndarray) -> int:
         return _address_of(_byte_of(array.view(np.uint8))) if array.size else 0
 
 
-def byte_address(array: np.ndarray) -> int:
-    """The same for an array of numbers that is not empty, and faster."""
-    return _address_of(_byte_of(array))
-
-
 def _interpreted(function: Callable[P, R]) -> Callable[P, R]:
     """The same function in Python, made to agree with compiled code.
 
