@@ -25,9 +25,8 @@ from montecristo_env.util.threads import ALL_CORES, parallel_for
 
 Rows: TypeAlias = int | ArrayLike | None
 
-# Rows that are worth a thread, which must be woken: of most work, of a step, and of work that takes little time.
+# Rows that are worth a thread, which must be woken: of most work, and of work that takes little time.
 ROWS_PER_THREAD = 512
-ROWS_PER_THREAD_STEP = 1024
 ROWS_PER_THREAD_LIGHT = 8192
 # The most games, and decisions in each, of one compiled call of random play. After that, Ctrl-C is heard.
 ROWS_PER_CALL, STEPS_PER_CALL = 2**13, 2**8
@@ -130,7 +129,6 @@ class GameBatch:
         self.step_status: NDArray[np.int8] = np.zeros(states.size, np.int8)
         self._all, self._size = np.arange(states.size), states.size
         self._alone = INTERPRETED or self.threads < 2 or states.size < 2 * ROWS_PER_THREAD
-        self._steps_alone = self._alone or states.size < 2 * ROWS_PER_THREAD_STEP
         self.reward_kind = REWARDS.index(self.reward)
         self._fewest_players = int(states["num_players"].min(initial=MAX_PLAYERS))
         self._listeners: dict[int, list[StepListener]] = {}
@@ -275,7 +273,7 @@ class GameBatch:
             masks: where to write their action masks.
             samples: where to write a random legal action for each of them; this alone may be `actions` itself.
         """
-        if rows is None and self._steps_alone and not self._listeners and not INTERPRETED:
+        if rows is None and self._alone and not self._listeners and not INTERPRETED:
             self._step_all(actions, autoreset, observations, masks, samples)
             return
         index = self._index(rows)
@@ -473,7 +471,6 @@ class GameBatch:
                 return [function.result(function.native(words))]
             return [function(self.states, index, *args, 0, index.size)]
         least = ROWS_PER_THREAD_LIGHT if function in _LIGHT else ROWS_PER_THREAD
-        least = ROWS_PER_THREAD_STEP if function is batch.step_games else least
         return parallel_for(function, self.states, index, *args, size=index.size, threads=self.threads, least=least)
 
     # --- inside

@@ -34,7 +34,6 @@ def test_one_pass_equals_the_calls_one_by_one(monkeypatch: pytest.MonkeyPatch, d
     single = GameBatch(GAMES, PLAYERS, seed=0, ruleset=SHORT, threads=threads)
     fused = GameBatch(GAMES, PLAYERS, seed=0, ruleset=SHORT, threads=threads)
     single._alone = fused._alone = threads == 1 or INTERPRETED
-    single._steps_alone = fused._steps_alone = single._alone
     seen, masks = buffers(dtype)
     step_status = set()
     sampled = fused.sample_actions()

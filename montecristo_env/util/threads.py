@@ -37,7 +37,7 @@ def parallel_for(function: Callable[..., Any], *args: Any, size: int, threads: i
     bound = bind(function, *args) if args and threads > 1 else function
     if threads < 2 or not isinstance(bound, Bound):
         return [function(*args, 0, size)]
-    parts = max(threads, min(threads * PARTS_PER_THREAD, size // least))
+    parts = min(threads * PARTS_PER_THREAD, size)
     results = np.empty(parts, np.int64)
     words = bound.words
     call = _CALL.pack(threads, size, parts, address(results), bound.address, len(words) // 8)
