@@ -10,7 +10,7 @@ from montecristo_train.settings import RunSettings
 class Settings(RunSettings):
     """Gumbel AlphaZero; a timestep is one position, a decision of any player."""
 
-    total_timesteps: int = 36_000_000
+    total_timesteps: int = 80_000_000
     """How long to train."""
     start: str = ""
     """A model file to start from, with a network of the same sizes or a smaller one; from scratch if empty."""
@@ -22,11 +22,6 @@ class Settings(RunSettings):
     """Whether they are actors of Ray, on the machines of a cluster (`ray start`), or on this one if there is none."""
     n_steps: int = 1024
     """Positions that a process plays with the same weights."""
-
-    pair_units: int = 96
-    """Of the network, for each pair of a dungeon and a kind."""
-    entity_units: int = 96
-    """For each dungeon and each kind."""
 
     max_considered: int = 8
     """Moves that a search considers at its root at most."""
@@ -114,8 +109,6 @@ class Settings(RunSettings):
 QUICK = Settings(
     total_timesteps=2_400_000,
     players=(0.5, 0.25, 0.25),
-    pair_units=32,
-    entity_units=48,
     simulations_per_move=2,
     min_simulations=6,
     max_simulations=18,
